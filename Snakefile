@@ -3,8 +3,9 @@
     snakemake --config study=alpha_sweep seeds=11,23   another study, other seeds
     snakemake results/bakeoff/rl/Progressive/seed_11/round_3/summary.json
 
-Each rule is a stage of hgrpo/stages. OUTPUTS: results/store/<key>/, whose name is the hash of what makes
-the results, so an edit runs the jobs whose key it changes; results/<study>/ links to them.
+Each rule runs a stage of hgrpo/stages and writes to results/store/<key>/. The key is a hash of the job's
+settings, code and inputs, so an edit reruns the affected jobs. results/<study>/ links to the results;
+docs/artefacts.md lists all files.
 """
 
 from snakemake.utils import min_version
@@ -46,7 +47,7 @@ onerror:
 
 
 rule all:
-    """The study's report, with all that it is made from; ends with its headline."""
+    """The study's report and everything it depends on; prints the report's headline."""
     default_target: True
     input:
         rules.report.output,

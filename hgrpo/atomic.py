@@ -1,4 +1,4 @@
-"""Writes outputs that appear whole or not at all, and JSON files."""
+"""Write files and folders atomically; write JSON files."""
 
 import fcntl
 import glob
@@ -12,15 +12,14 @@ from pathlib import Path
 
 @contextmanager
 def atomic_folder(target: Path, sync_each: bool = True) -> Iterator[Path]:
-    """Yield a scratch folder that becomes `target` when the block ends without an error.
+    """Yield a scratch folder that replaces `target` when the block ends without an error.
 
-    The new folder replaces an existing `target`. If the block raises, the scratch folder is removed
-    and `target` stays as it was. Scratch folders of killed processes are removed first, except on
-    disks without locks.
+    If the block raises, the scratch folder is removed and `target` is unchanged. Scratch folders of
+    killed processes are removed first, except on file systems without locks.
 
     Args:
-        sync_each: whether to sync each file to the disk by itself, so that a full disk is noticed.
-            For ten thousand small files it is faster to sync all at once.
+        sync_each: whether to sync each file separately, so that a full disk raises an error. For
+            thousands of small files, a single sync of the whole disk is faster.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -48,10 +47,7 @@ def atomic_folder(target: Path, sync_each: bool = True) -> Iterator[Path]:
 
 
 def _remove_left_over(target: Path) -> None:
-    """Remove scratch folders that no living process has locked.
-
-    On file systems that cannot lock folders, such as NFS, the scratch folders stay.
-    """
+    """Remove unlocked scratch folders; on file systems without locks, such as NFS, keep all."""
     for folder in target.parent.glob(f".{glob.escape(target.name)}.tmp-*"):
         with suppress(OSError):
             held = os.open(folder, os.O_RDONLY)
@@ -64,7 +60,7 @@ def _remove_left_over(target: Path) -> None:
 
 @contextmanager
 def atomic_file(target: Path) -> Iterator[Path]:
-    """Yield a scratch path that becomes the file `target` when the block ends without an error."""
+    """Yield a scratch path that replaces `target` when the block ends without an error."""
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     scratch = target.with_name(f".{target.name}.tmp-{os.getpid()}")
@@ -76,5 +72,5 @@ def atomic_file(target: Path) -> Iterator[Path]:
 
 
 def write_json(path: Path, content: object) -> None:
-    """Write a value as JSON, a line for each entry."""
+    """Write a value as JSON, one entry per line."""
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Runs a command: prints errors on one line, sets exit codes and handles signals."""
+"""Run a command: print errors on one line, set exit codes and handle signals."""
 
 import argparse
 import errno
@@ -15,12 +15,12 @@ from hgrpo.errors import UserError
 
 USER_ERROR = 2
 INTERRUPTED = 130
-# A shell's status of a program that SIGPIPE ends.
+# Exit status of a program killed by SIGPIPE.
 READER_GONE = 141
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """A parser whose errors are UserErrors, which `run` prints on one line."""
+    """A parser that raises its errors as UserErrors, which `run` prints on one line."""
 
     def error(self, message: str) -> NoReturn:
         raise UserError(message)
@@ -35,22 +35,22 @@ def run(main: Callable[[], None], interrupted: str = RERUN) -> None:
     Args:
         interrupted: message printed after SIGINT or SIGTERM.
     """
-    # A shell starts background jobs with SIGINT ignored, so set its handler again. Handle SIGTERM
-    # too, which also stops jobs.
+    # Restore the SIGINT handler, because a shell starts background jobs with SIGINT ignored. Handle
+    # SIGTERM in the same way, because schedulers stop jobs with it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # A stage makes millions of small objects and few reference cycles. At the default threshold,
-    # garbage collection takes a tenth of the stage's time.
+    # A stage creates millions of small objects and few reference cycles. With the default
+    # thresholds, garbage collection takes a tenth of its time.
     gc.set_threshold(100_000, 50, 1000)
     for stream in (sys.stdout, sys.stderr):
-        # Logs are UTF-8. A terminal of another encoding shows escapes for what it lacks.
+        # Logs are UTF-8. A terminal with another encoding shows unsupported characters as escapes.
         if isinstance(stream, io.TextIOWrapper):
             encoding = None if stream.isatty() else "utf-8"
             stream.reconfigure(encoding=encoding, errors="backslashreplace")
     try:
         main()
         sys.stdout.flush()
-        # Without this, the last collection at exit takes seconds.
+        # Avoid the final garbage collection, which takes seconds.
         gc.freeze()
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -60,19 +60,19 @@ def run(main: Callable[[], None], interrupted: str = RERUN) -> None:
         sys.exit(INTERRUPTED)
     except OSError as error:
         if isinstance(error, BrokenPipeError) and _has_no_reader(sys.stdout.fileno()):
-            # Python writes once more at its own end, and would complain.
+            # Python flushes stdout at exit, which would raise again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(READER_GONE)
         where = f"{error.filename}: " if error.filename else ""
         full = not where and error.errno in (errno.ENOSPC, errno.EDQUOT)
-        # The error does not name the disk.
+        # The error does not include a path.
         which = f" (of the output or of {os.environ.get('TMPDIR', '/tmp')})" if full else ""
         print(f"error: {where}{error.strerror or error}{which}", file=sys.stderr)
         sys.exit(USER_ERROR)
 
 
 def _has_no_reader(pipe: int) -> bool:
-    """Whether the reader of a pipe has ended, such as `head`."""
+    """Whether the reader of a pipe, such as `head`, has exited."""
     poll = select.poll()
     poll.register(pipe, 0)
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))

@@ -1,4 +1,4 @@
-"""Errors that users can mend, parts of their messages, and the import of plug-ins."""
+"""User errors, helpers for their messages, and the import of plug-ins."""
 
 import difflib
 import importlib
@@ -9,26 +9,26 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
-# zipfile's errors for an archive that is damaged, cut off or not supported. RuntimeError: the
-# archive is encrypted. NotImplementedError: zipfile lacks its compression.
+# zipfile's errors for a damaged, truncated or unsupported archive. RuntimeError: it is encrypted.
+# NotImplementedError: its compression is not supported.
 BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 
 class UserError(Exception):
-    """Bad input: the message names the file, key or value, and what was expected."""
+    """Invalid input; the message contains the file, key or value, and the expected one."""
 
 
 class TrainingError(UserError):
-    """Training cannot go on, for example because a loss is not finite; finished steps are kept."""
+    """Training cannot continue, e.g. because of a non-finite loss; finished steps are kept."""
 
 
 def one_line(error: Exception) -> str:
-    """The text of a library's error on one line, to be part of a message."""
+    """The text of an error on one line."""
     return " ".join(str(error).split())
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Suggest the known word that resembles `word`; if none does, list all known words."""
+    """Suggest the known word closest to `word`, or list all known words."""
     known = sorted({*known})
     lower = {name.lower(): name for name in known}
     near = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.6)
@@ -38,19 +38,19 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def import_plug_in(name: str) -> ModuleType:
-    """The module with this dotted name.
+    """Import a module by its dotted name.
 
     Raises:
-        ValueError: the module raised an error; the message names the error, its file and its line.
+        ValueError: the import failed; the message contains the error, its file and its line.
     """
     try:
         return importlib.import_module(name)
-    except Exception as error:  # a user's file may raise anything while it is imported
+    except Exception as error:  # a user's module may raise any exception
         raise ValueError(f"{name} cannot be imported: {_origin(error)}") from error
 
 
 def _origin(error: Exception) -> str:
-    """An error's type and text, and the line that raised it."""
+    """An error's type, text, file and line."""
     if isinstance(error, SyntaxError):
         file, line, text = error.filename or "", error.lineno, error.msg
     else:

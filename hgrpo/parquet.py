@@ -1,6 +1,6 @@
-"""Reads Parquet files, with the options for reading and writing, and checks their numbers.
+"""Read Parquet files and validate their numbers; options for reading and writing.
 
-Every page has a checksum. Without it, a flipped byte in a page of numbers reads as another number.
+Pages have checksums, because otherwise a corrupted byte in a column of numbers is not detected.
 """
 
 from collections.abc import Collection, Sequence
@@ -19,10 +19,10 @@ READ = {"page_checksum_verification": True}
 def read(
     path: Path, columns: Sequence[str] | None = None, missing: str = "no such file"
 ) -> "pa.Table":
-    """The columns of a Parquet file, all by default.
+    """Read columns of a Parquet file, by default all.
 
     Raises:
-        UserError: the file is damaged, lacks a column, or is missing; `missing` is the message.
+        UserError: the file is damaged, has no such column, or does not exist (message `missing`).
     """
     import pyarrow.parquet as pq
 
@@ -36,10 +36,10 @@ def read(
 
 
 def check_numbers(table: "pa.Table", path: Path, optional: Collection[str] = ()) -> "pa.Table":
-    """Return the table; UserError if a number, also in a list, is not finite or not there.
+    """Return the table; UserError if a number, also inside a list, is null or not finite.
 
-    In the columns `optional` a number may be missing. Columns that pandas wrote as its index are
-    columns like the others in the table that is returned.
+    Nulls are allowed in the columns `optional`. In the returned table, pandas index columns are
+    ordinary columns.
     """
     import pyarrow.compute as pc
     from pyarrow import types

@@ -1,7 +1,7 @@
-"""Progress of a job: a bar in the terminal, or in a job of the pipeline a file beside its log.
+"""Progress of a job: a bar in the terminal or, in a job of the pipeline, a file beside its log.
 
-The monitor and the terminal of a run read these files. A job writes its file when it begins, every
-few seconds while a bar moves, and when it ends, unless it is killed.
+The monitor and the run read these files. A job writes its file at its start, every few seconds
+while a bar moves, and at its end, unless it is killed.
 """
 
 import io
@@ -35,12 +35,12 @@ class Progress:
 
     Attributes:
         host, pid: the job's machine and process.
-        started, written: when the job began and when it last wrote, in seconds since the epoch.
-        done, total: units of work; `total` is 0 if it is unknown.
-        unit: such as `step`; "" before the first bar.
-        left_s: seconds left when the job last wrote; None if unknown.
+        started, written: when the job started and last wrote, in seconds since the epoch.
+        done, total: units of work; `total` is 0 if unknown.
+        unit: unit of work, such as `step`; "" before the first bar.
+        left_s: estimated seconds left at the last write; None if unknown.
         postfix: newest results, such as `step=3, success=0.43`.
-        cautions: warnings of the job about its results.
+        cautions: the job's warnings about its results.
         ended: `FINISHED`, `INTERRUPTED` or an error as one line; "" while the job runs.
     """
 
@@ -62,20 +62,20 @@ class Progress:
         return min(1.0, self.done / self.total) if self.total else 0.0
 
     def lives(self) -> bool:
-        """Whether the job runs; on another machine, whether it has not ended in order."""
+        """Whether the job is running; on another machine, whether it has not reported its end."""
         here = self.host == socket.gethostname()
         return not self.ended and not (here and not os.path.exists(f"/proc/{self.pid}"))
 
 
 class _File:
-    """Writes the progress file of this process's job; a full disk does not stop the job."""
+    """Writes the progress file of this process's job; write errors are ignored."""
 
     def __init__(self, path: Path):
         self._path, self._wrote = path, 0.0
         self.now = Progress(socket.gethostname(), os.getpid(), time.time())
 
     def write(self, at_once: bool = True, **changes: object) -> None:
-        """Change the content; without `at_once`, skip a write that follows too soon."""
+        """Update the content; without `at_once`, write at most every `_EVERY_S` seconds."""
         self.now = replace(self.now, **changes)
         if not at_once and time.monotonic() < self._wrote + _EVERY_S:
             return
@@ -90,9 +90,9 @@ _files: list[_File] = []
 
 @contextmanager
 def written_progress(log: Path | None) -> Iterator[None]:
-    """Write the progress of the block into `progress_file(log)`; None draws bars instead.
+    """Write the block's progress to `progress_file(log)`; with None, draw bars in the terminal.
 
-    Of the processes that torch's launcher starts for a job, only the first one writes.
+    In a job of several processes, only rank 0 writes.
     """
     if log is None or os.environ.get("RANK", "0") != "0":
         yield
@@ -106,7 +106,7 @@ def written_progress(log: Path | None) -> Iterator[None]:
     except KeyboardInterrupt:
         ended = INTERRUPTED
         raise
-    except SystemExit:  # a process that shared the job failed, and has written why
+    except SystemExit:  # another process of the job failed, and has written the reason
         ended = (read_progress(log) or file.now).ended or "error: a process of the job failed"
         raise
     except BaseException as error:
@@ -119,7 +119,7 @@ def written_progress(log: Path | None) -> Iterator[None]:
 
 
 def read_progress(log: Path) -> Progress | None:
-    """The progress of the job with this log; None before it has written any."""
+    """The progress of the job with this log; None if it has written none."""
     try:
         return Progress(**json.loads(progress_file(log).read_bytes()))
     except (OSError, ValueError, TypeError):
@@ -127,23 +127,23 @@ def read_progress(log: Path) -> Progress | None:
 
 
 def print_caution(text: str) -> None:
-    """Print a warning about the job's results, and keep it for the terminal of the run."""
+    """Print a warning about the job's results, and record it for the run's terminal."""
     print(f"caution: {text}")
     for file in _files:
         file.write(cautions=(*file.now.cautions, text))
 
 
 class Bar(tqdm):
-    """A bar of tqdm. Within `written_progress` it draws nothing and writes the job's file."""
+    """A tqdm bar. Within `written_progress` it writes the progress file instead of drawing."""
 
     def __init__(self, *args: object, **kwargs: object):
         if _files:
             kwargs |= {"file": io.StringIO(), "mininterval": _EVERY_S}
-            kwargs["disable"] = bool(kwargs.get("disable"))  # None would disable it in a file
+            kwargs["disable"] = bool(kwargs.get("disable"))  # None would disable it for a file
         super().__init__(*args, **kwargs)
 
     def display(self, msg: str | None = None, pos: int | None = None) -> bool:
-        """Show the present state; tqdm calls this at intervals and, with `disable`, at the end."""
+        """Show the current state; called by tqdm at intervals and, with `disable`, at the end."""
         if not _files:
             return super().display(msg, pos)
         now = self.format_dict

@@ -1,4 +1,4 @@
-"""Where a result comes from: versions, code and hardware."""
+"""Provenance of a result: versions, code and hardware."""
 
 import functools
 import os
@@ -27,11 +27,11 @@ _PACKAGES = (
 
 
 def provenance(code: str, env: str | None = None) -> dict:
-    """Record versions of packages and Python, the code's hash and git revision, and the hardware.
+    """Versions of packages and Python, code hash, git revision and hardware.
 
     Args:
         code: hash of the code that ran.
-        env: name of the game environment whose packages are recorded too; None if none was used.
+        env: name of the game environment whose packages are included; None for no environment.
     """
     packages = {}
     for name in (*_PACKAGES, *(load(env).packages if env else ())):
@@ -55,7 +55,7 @@ def provenance(code: str, env: str | None = None) -> dict:
 
 @functools.cache
 def processor() -> str:
-    """The processor's name, or else its architecture."""
+    """The processor's model name, or else its architecture."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
         match = re.search(r"model name\s*:\s*(.+)", text)
@@ -66,7 +66,7 @@ def processor() -> str:
 
 @functools.cache
 def revision() -> str | None:
-    """The checkout's git revision, plus "-dirty" if tracked files were edited; None if unknown."""
+    """The checkout's git revision, with "-dirty" if tracked files are modified; None if unknown."""
     if not (_PROJECT / ".git").exists():
         return None
     command = ["git", "-C", str(_PROJECT), "describe", "--always", "--dirty", "--abbrev=12"]

@@ -26,7 +26,7 @@ from hgrpo.evaluation.outcomes import GREEDY, TEST
 from hgrpo.report.export_comparison import study_digest
 from hgrpo.report.latex import tabular
 
-# Sections of a study that a round depends on, beside its method.
+# Sections of a study that affect a round, besides its method.
 _PLAY = {"engine", "env", "model", "training"}
 _RATE = (
     "(.*_)?success|.*_share|(baseline_)?endpoint|(endpoint_)?(lower|upper)|score|mean"
@@ -40,7 +40,7 @@ class Results:
 
     Attributes:
         folder: results/<study>.
-        config: the resolved study, as its first job wrote it down.
+        config: the resolved study, recorded by its first job.
     """
 
     folder: Path
@@ -52,14 +52,14 @@ class Results:
         return sorted(path.stem for path in (self.folder / "report/tables").glob("*.csv"))
 
     def table(self, name: str, percent: bool = False) -> pd.DataFrame:
-        """A table of the report, such as `methods`, `rounds` or `cost`; it may have no rows.
+        """A table of the report, such as `methods`, `rounds` or `cost`; it may be empty.
 
         Args:
-            percent: rates, differences and scores as on the page, 100 times those of the file.
+            percent: whether to multiply rates, differences and scores by 100, as in the report.
 
         Raises:
-            UserError: there is no such table, and the message names the nearest; or it is damaged,
-                or the report is of another config.yaml.
+            UserError: there is no such table, it is damaged, or config.yaml has changed since the
+                report was made.
         """
         self._check_report()
         path = self.folder / f"report/tables/{name}.csv"
@@ -74,15 +74,15 @@ class Results:
         return table.assign(**{key: 100 * table[key] for key in _rates(name, table) if percent})
 
     def latex(self, name: str, columns: Sequence[str], digits: int = 1) -> str:
-        """Some columns of a table of the report, as a `tabular` with booktabs' rules.
+        """Columns of a table of the report as a LaTeX `tabular` with booktabs rules.
 
-        Units are the report's (`table` with `percent`). All other fractions have three digits.
+        Units are those of the report (`table` with `percent`). Other fractions have three digits.
 
         Args:
-            digits: digits of rates, differences and scores after the point.
+            digits: number of decimals of rates, differences and scores.
 
         Raises:
-            UserError: there is no such table or column; the message names the nearest.
+            UserError: there is no such table or column.
         """
         table = self.table(name, percent=True)
         for column in columns:
@@ -100,21 +100,20 @@ class Results:
         round: int | Literal["last"] | None = "last",
         temperature: float | None = GREEDY,
     ) -> pd.DataFrame:
-        """Evaluated episodes of every arm: docs/artefacts.md lists the columns.
+        """Evaluated episodes of every arm; docs/artefacts.md lists the columns.
 
-        By default, those that the report's tables of single arms show: greedy play of the test
-        panel after each arm's last round. Means over several panels, rounds or temperatures have
-        little meaning, so take all of them only to group by them.
+        The default selection is that of the report's tables: greedy play on the test panel after
+        each arm's last round. Do not average over several panels, rounds or temperatures; pass None
+        only to group by them.
 
         Args:
             panel: `test` or `validation`; None for both.
-            round: a number; `last` for each arm's last, which is 0 for an arm that is not trained;
-                None for all.
-            temperature: 0 is greedy play; None for all.
+            round: a number; `last` for each arm's last (0 if untrained); None for all.
+            temperature: 0 for greedy play; None for all.
 
         Raises:
-            UserError: there are no such episodes, and the message names those that there are; or
-                the report is of another config.yaml.
+            UserError: there are no such episodes, or config.yaml has changed since the report was
+                made.
         """
         self._check_report()
         episodes = self._parquet("report/episodes.parquet")
@@ -130,15 +129,15 @@ class Results:
         return episodes.reset_index(drop=True)
 
     def turns(self, method: str, seed: int, round: int) -> pd.DataFrame:
-        """Every turn that a round played, with reward, progress, credit and advantage.
+        """Every turn played in a round, with reward, progress, credit and advantage.
 
         Raises:
-            UserError: there is no such round; the message names what there is.
+            UserError: there is no such round.
         """
         return self._of_round(method, seed, round, "turns.parquet")
 
     def sequences(self, method: str, seed: int, round: int) -> pd.DataFrame:
-        """Every trajectory that a round played, with its tokens.
+        """Every trajectory played in a round, with its tokens.
 
         Raises:
             UserError: as for `turns`.
@@ -146,11 +145,11 @@ class Results:
         return self._of_round(method, seed, round, "sequences.parquet")
 
     def train_log(self, method: str, seed: int) -> pd.DataFrame:
-        """One row per training step of a run, with the columns round and batch added.
+        """One row per training step of a run, with additional columns round and batch.
 
         Raises:
-            UserError: the run has no round, a log is damaged, or a round was played with other
-                settings than the study has now.
+            UserError: the run has no finished round, a log is damaged, or the study's settings have
+                changed since a round was played.
         """
         home = self._run(method, seed)
         logs = {number: self._log(home, number, method) for number in self._rounds(home)}
@@ -161,13 +160,13 @@ class Results:
         return table.assign(batch=range(1, len(table) + 1))
 
     def _rounds(self, home: Path) -> list[int]:
-        """The finished rounds of a run; later ones than the study has are of an earlier run."""
+        """The finished rounds of a run, without rounds of an earlier, longer study."""
         most = self.config.get("rounds", float("inf"))
         numbers = {int(path.parent.name[6:]) for path in home.glob("round_*/train_log.json")}
         return sorted(number for number in numbers if number <= most)
 
     def _log(self, home: Path, number: int, method: str) -> dict:
-        """The training log of a round that was played with the study's settings."""
+        """The training log of a round; UserError if it was played with other settings."""
         path = home / f"round_{number}/train_log.json"
         try:
             log = json.loads(path.read_bytes())
@@ -177,20 +176,20 @@ class Results:
         except (ValueError, LookupError, TypeError) as error:
             raise UserError(f"{path}: not a train log ({one_line(error)})") from None
         now = {key: self.config.get(key) for key in _PLAY} | self.config["methods"][method]
-        # A round does not read the expert's settings.
+        # The expert's settings do not affect a round.
         played, now = (
             {**each, "env": {**(each.get("env") or {}), "expert": None}} for each in (played, now)
         )
         differ = [key for key in played.keys() & now.keys() - {"label"} if played[key] != now[key]]
         if differ:
             raise UserError(
-                f"{path}: played with another {', '.join(sorted(differ))} than "
-                f"{self.folder / 'config.yaml'} has now; run the study again"
+                f"{path}: played with another {', '.join(sorted(differ))} than the current "
+                f"{self.folder / 'config.yaml'}; run the study again"
             )
         return log
 
     def _check_report(self) -> None:
-        """Raise a UserError if the report belongs to another run of the study."""
+        """Raise a UserError if config.yaml has changed since the report was made."""
         path = self.folder / "report/methods_comparison.json"
         if not path.is_file():
             return
@@ -198,7 +197,7 @@ class Results:
             studies = {arm.get("_study") for arm in json.loads(path.read_bytes()).values()}
         except (ValueError, AttributeError) as error:
             raise UserError(f"{path}: damaged ({one_line(error)})") from None
-        # Older reports name no study.
+        # Older reports do not record the study.
         if studies - {None, study_digest(self.config)}:
             raise UserError(f"{path}: made before config.yaml changed; run the study again")
 
@@ -211,7 +210,7 @@ class Results:
         return self._parquet(f"{run.relative_to(self.folder)}/round_{round}/{name}")
 
     def _run(self, method: str, seed: int) -> Path:
-        """The folder of a run that has begun."""
+        """The folder of a started run."""
         present = {path.name for path in self.folder.glob("rl/*")}
         trained = sorted(present.intersection(self.config["methods"]))
         arm = self.folder / f"rl/{method}"
@@ -232,15 +231,15 @@ class Results:
 
 
 def _rates(name: str, table: pd.DataFrame) -> list[str]:
-    """Columns of a table of the report that the page shows times 100."""
-    # In tables of trajectories to a threshold, all but the threshold counts trajectories.
+    """Columns of a table that the report shows in percent."""
+    # In the threshold tables, all other numeric columns are counts of trajectories.
     pattern = "threshold" if name.startswith("thresholds") else _RATE
     numbers = table.select_dtypes("number").columns
     return [column for column in numbers if re.fullmatch(pattern, column)]
 
 
 def _numbers(folder: Path, prefix: str) -> str:
-    """The numbers in the names of subfolders: seeds or rounds."""
+    """The seeds or rounds in the names of subfolders, as text."""
     numbers = sorted(int(path.name.removeprefix(prefix)) for path in folder.glob(f"{prefix}*"))
     return ", ".join(map(str, numbers)) or "none"
 
@@ -249,9 +248,9 @@ def load(folder: Path | str) -> Results:
     """The results in a folder such as results/bakeoff.
 
     Raises:
-        UserError: the folder has no config.yaml, which a study's first job writes.
+        UserError: the folder has no config.yaml.
     """
     folder = Path(folder)
     if not (folder / "config.yaml").is_file():
-        raise UserError(f"{folder}: no config.yaml in it; results/<study> was expected")
+        raise UserError(f"{folder}: contains no config.yaml; expected results/<study>")
     return Results(folder, read_yaml(folder / "config.yaml"))

@@ -1,12 +1,12 @@
-"""Z-scores, as advantages use them."""
+"""Z-scores for advantages."""
 
 import numpy as np
 
 
 def standardise(values: np.ndarray, floor: float) -> np.ndarray:
-    """(x - mean) / max(population deviation, floor), in the shape of `values`.
+    """(x - mean) / max(population standard deviation, floor), in the shape of `values`.
 
-    An empty array stays empty. Equal values give exact zeros, even if their mean is rounded.
+    Equal values give exact zeros, even if their mean is rounded.
     """
     if values.size == 0 or np.all(values == values.flat[0]):
         return np.zeros_like(values, dtype=np.float64)

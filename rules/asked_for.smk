@@ -1,13 +1,8 @@
-"""Pages that a run makes only if they are targets, and single files; nothing plays or trains.
-
-OUTPUTS:
-    viewer/index.html    single trajectories, coloured by what each arm gave every turn
-    paper/               figures as SVG and PDF for a column and for a page, tables as LaTeX and Markdown
-"""
+"""Pages that run only as named targets, and links to single files; nothing plays or trains."""
 
 
 rule viewer:
-    """A page of single trajectories, which opens without a server."""
+    """A page of single trajectories that needs no server."""
     input:
         unpack(files("viewer")),
     output:
@@ -26,7 +21,7 @@ rule viewer:
 
 
 rule paper:
-    """Figures and tables in the sizes and formats of a paper."""
+    """Figures and tables in paper sizes and formats."""
     input:
         unpack(files("paper")),
     output:
@@ -45,11 +40,11 @@ rule paper:
 
 
 rule linked:
-    """A file of the study by its path below results/<study>."""
+    """Link a file of the study to its path below results/<study>."""
     input:
         one_line_errors()(of.linked),
     output:
-        # Snakemake deletes other outputs before a job, here the file that an older link leads to.
+        # Without `update`, Snakemake would delete the output first: the target of an older link.
         update(f"{plan.root}/{{path}}"),
     log:
         "results/store/links/{path}.log",

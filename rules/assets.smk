@@ -1,25 +1,15 @@
-"""Games, panels and expert trajectories.
-
-OUTPUTS:
-    config.yaml                  the resolved study with package versions and the machine
-    data/files.json              official data files: names, sizes, hashes; only if some are fetched
-    assets/panels.json           train, validation and test panels: ids, content hashes, types
-    assets/tasks.tar.gz          the tasks as play reads them: games, or a shop and its goals
-    assets/manifest.json         counts, versions, hashes
-    expert/trajectories.parquet  one row per expert or walkthrough trajectory
-    expert/summary.json          the expert's success by task type
-"""
+"""Games, panels and expert trajectories."""
 
 
 rule study_config:
-    """Write down the study that these results belong to."""
+    """Record the resolved study."""
     input:
         unpack(files("study_config")),
     output:
         **of.outputs("study_config"),
     log:
         of.log("study_config"),
-    # The monitor reads this file while the study runs, so it comes first.
+    # Runs first because the monitor reads this file while the study runs.
     priority: 100
     threads: of.threads("study_config")
     resources:
@@ -33,15 +23,15 @@ rule study_config:
 
 
 rule fetch_assets:
-    """Download the environment's official files, and check them."""
+    """Download and check the environment's official files."""
     input:
         unpack(files("fetch_assets")),
     output:
         **of.outputs("fetch_assets"),
     log:
         of.log("fetch_assets"),
-    # Nodes that train may have no network, so this job stays on the machine of the run. Only where
-    # jobs share no disk with that machine, it runs where their data is.
+    # Runs on the submitting machine because compute nodes may have no network. If jobs share no disk
+    # with that machine, it runs like any other job.
     localrule: not ELSEWHERE
     params:
         job=command("fetch_assets"),
@@ -52,7 +42,7 @@ rule fetch_assets:
 
 
 rule assets:
-    """Make or collect the games; the panels file holds the hash of each one."""
+    """Generate or collect the games, and hash each one in the panels file."""
     input:
         unpack(files("assets")),
     output:
@@ -71,7 +61,7 @@ rule assets:
 
 
 rule expert:
-    """Demonstrations on the training panel: a scripted expert's, walkthroughs, or people's."""
+    """Demonstrations on the training panel: from a scripted expert, walkthroughs, or people."""
     input:
         unpack(files("expert")),
     output:

@@ -16,11 +16,11 @@ from hgrpo.workflow.rules import StudyRules
 from hgrpo.workflow.run import Run, one_line_errors
 
 STUDIES = os.path.relpath(workflow.current_basedir.join("../configs/studies"))
-# Files in a bucket cannot be seen from here.
+# Whether results are in a bucket, whose files are not on a local disk.
 ELSEWHERE = workflow.storage_settings.default_storage_provider is not None
 
 if ELSEWHERE and not workflow.is_main_process and not os.path.lexists("results"):
-    # In a pod, jobs find the bucket's results where Snakemake has put them.
+    # In a pod, link results/ to Snakemake's local copies of the bucket.
     copies = workflow.storage_settings
     place = Path(copies.local_storage_prefix, copies.default_storage_provider)
     place = place / copies.default_storage_prefix.partition("://")[2] / "results"
@@ -39,24 +39,24 @@ with one_line_errors():
         check_bucket(workflow)
 
 
-# Pods get the keys of judges as a secret, which Snakemake deletes after the run.
+# Pods receive judges' API keys as a secret, which Snakemake deletes after the run.
 envvars:
     *(set_variables(study, os.environ) if ELSEWHERE else ()),
 
 
-# A job runs with the Python that runs snakemake, even if its environment is not active. A thread of a
-# job that waits for another gives its core away; by default it spins, and beside other work a job of
-# two threads then takes ten times as long. hash() of a text is the same in every job.
+# Run jobs with the Python that runs snakemake, even if its environment is not active. PASSIVE: waiting
+# threads yield their core. By default they spin, which makes a job of two threads ten times slower on a
+# busy machine. PYTHONHASHSEED makes hash() of a string equal in all jobs.
 BIN = shlex.quote(os.path.dirname(sys.executable))
 shell.prefix(f"export PATH={BIN}:$PATH PYTHONHASHSEED=0 OMP_WAIT_POLICY=PASSIVE; ")
 
 
 def any_of(names):
-    """A wildcard's constraint: one of the names or numbers; without any, no value matches."""
+    """Wildcard constraint for a list of names or numbers; an empty list matches nothing."""
     return "|".join(re.escape(str(name)) for name in names) or "(?!)"
 
 
-# No rule makes files of an arm, a seed or a round that the study does not have.
+# Restrict wildcards to the study's arms, seeds and rounds.
 wildcard_constraints:
     key=KEY,
     method=any_of(study.methods),
@@ -69,17 +69,17 @@ TRAINED_ROUNDS = any_of(range(1, study.config.rounds + 1))
 
 
 def files(stage):
-    """A function for a rule's `input`: the files that a job reads."""
+    """Input function of a stage's rule."""
     return one_line_errors()(of.inputs(stage))
 
 
 def command(stage):
-    """A function for a rule's `params`: the file with a job's settings and options."""
+    """Params function of a stage's rule: the file with a job's settings and options."""
     return one_line_errors()(of.command(stage))
 
 
 def evaluations(methods=None):
-    """Episode files of all methods or of some, and the study's config.yaml, which cost reads."""
+    """Episode files of all or some methods, and the study's config.yaml for `hgrpo.cli.cost`."""
     return of.stored(["config.yaml", *episodes(study, methods)])
 
 
@@ -87,7 +87,7 @@ FIRST = set(study.config.smoke_wave or [study.config.reference])
 
 
 def labelled(paths, category, caption):
-    """The same files, marked for `snakemake --report`; figures of single runs stand apart."""
+    """Mark files for `snakemake --report`; figures of single runs get a category of their own."""
     marked = []
     for path in paths:
         where = f"{category} of single runs" if "/runs/" in path else category

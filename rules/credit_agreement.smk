@@ -1,18 +1,8 @@
-"""All credit assigners of the study on the same rollouts: no new play, no GPU.
-
-OUTPUTS, in credit_agreement/:
-    credits.parquet                 credit of every turn by every method
-    correlations.csv                rank correlation of every two methods
-    checks.csv                      what each method's credit adds up to
-    agreement.svg, agreement.csv    the correlations as a picture
-    gallery.svg, gallery.csv        a few trajectories, coloured by every method
-    index.json                      titles and captions of the pictures
-    summary.json                    seconds, and what the assigners report
-"""
+"""Credit of every assigner in the study on the same rollouts, without new play or a GPU."""
 
 
 rule credit_agreement:
-    """Do the assigners agree? Tables and two pictures."""
+    """Tables and plots of the agreement between assigners."""
     input:
         unpack(files("credit_agreement")),
     output:

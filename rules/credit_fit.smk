@@ -1,14 +1,8 @@
-"""Fits of learnt credit assigners, such as TurnRD, between the rounds of the methods that use them.
-
-OUTPUTS, in credit_fit/<method>/seed_<s>/round_<r>/:
-    model.safetensors    the assigner's weights after the rounds 1 to r
-    model.json           its settings and its metrics
-    train_log.json       a row for the start, then one per epoch
-"""
+"""Fits of learned credit assigners, such as TurnRD, between the rounds of their arms."""
 
 
 rule credit_fit:
-    """Fit on the trajectories of all rounds up to this one."""
+    """Fit an assigner on the trajectories of all rounds so far."""
     input:
         unpack(files("credit_fit")),
     output:
@@ -18,7 +12,8 @@ rule credit_fit:
     wildcard_constraints:
         method=TRAINED,
         round=TRAINED_ROUNDS,
-    # Runs with fits take longest, because their rounds wait for fits. So fits come before rounds.
+    # Fits have a higher priority than rounds because runs with fits take longest: each round waits for
+    # a fit.
     priority: 15
     threads: of.threads("credit_fit")
     resources:

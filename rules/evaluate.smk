@@ -1,13 +1,8 @@
-"""Evaluation of every round on the validation and test panels.
-
-OUTPUTS, in eval/<method>/seed_<s>/round_<r>/:
-    episodes.parquet     one row per episode
-    summary.json
-"""
+"""Evaluation of every round on the validation and test panels."""
 
 
 rule evaluate:
-    """Play both panels with the policy of one round."""
+    """Evaluate the policy of one round on both panels."""
     input:
         unpack(files("evaluate")),
     output:
@@ -16,7 +11,7 @@ rule evaluate:
         of.log("evaluate"),
     wildcard_constraints:
         seed=any_of([*study.config.seeds, EVERY_SEED]),
-    # Evaluations come before rounds: an early result is worth more than an early new arm.
+    # Evaluations run before new rounds so that the first results are available early.
     priority: 20
     threads: of.threads("evaluate")
     resources:
@@ -30,21 +25,21 @@ rule evaluate:
 
 
 rule evaluations:
-    """Every evaluation, without merge, statistics and report."""
+    """All evaluations, without merge, statistics and report."""
     input:
         evaluations(),
     localrule: True
 
 
 rule smoke_wave:
-    """Every evaluation of the methods in `smoke_wave`, or of the reference."""
+    """All evaluations of the methods in `smoke_wave`, by default of the reference."""
     input:
         evaluations([method for method in study.methods if method in FIRST]),
     localrule: True
 
 
 rule rest_wave:
-    """Every evaluation of the other methods."""
+    """All evaluations of the other methods."""
     input:
         evaluations([method for method in study.methods if method not in FIRST]),
     localrule: True
@@ -53,7 +48,7 @@ rule rest_wave:
 for axis, arms in study.axis_arms.items():
 
     rule:
-        """Every evaluation of the arms of one axis; the reference only if it is one of them."""
+        """All evaluations of the arms of one axis; the reference only if it is one of them."""
         name:
             target(axis)
         input:

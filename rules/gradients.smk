@@ -1,15 +1,8 @@
-"""Which gradient drives a policy: norms of the task's, the KL's and the entropy's, by bucket.
-
-OUTPUTS, in gradients/<method>/seed_<s>/round_<r>/, for the policy after round r (0: the SFT policy):
-    buckets.csv     one row per pass, bucket and component
-    groups.csv      one row per group that was played
-    summary.json    totals, and how the advantages were whitened
-and in gradients_page/: index.html, its tables as CSV, and its figures
-"""
+"""Norms of the task, KL and entropy gradients, by bucket of groups."""
 
 
 rule gradients_round:
-    """Play groups, cut them into buckets, and measure the gradients of each."""
+    """Play groups, split them into buckets, and measure the gradients of each bucket."""
     input:
         unpack(files("gradients_round")),
     output:
@@ -30,7 +23,7 @@ rule gradients_round:
 
 
 rule gradients_page:
-    """Norms by bucket as figures and tables, with verdicts."""
+    """Figures, tables and verdicts on gradient norms by bucket."""
     input:
         unpack(files("gradients_page")),
     output:
@@ -43,7 +36,7 @@ rule gradients_page:
     params:
         job=command("gradients_page"),
     message:
-        "Page about gradients"
+        "Gradients page"
     shell:
         "python -m hgrpo.cli.stage gradients_page --job {params.job:q} > {log:q} 2>&1"
 
@@ -52,7 +45,7 @@ GRADIENTS = ["gradients_page/index.html"] if gradient_rounds(study) else []
 
 
 rule gradients:
-    """The gradients of every policy that the study's section `gradients` names, and their page."""
+    """Gradients of all policies selected by the study's section `gradients`, and their page."""
     input:
         one_line_errors()(lambda w: of.measured("gradients", GRADIENTS)),
     localrule: True

@@ -1,16 +1,8 @@
-"""Merge, statistics, tables, figures and the page; none of it imports torch.
-
-OUTPUTS, in report/:
-    episodes.parquet           every evaluated episode of every arm
-    methods_comparison.json    a summary of all arms
-    findings.txt               the report's headline and cautions
-    tables/, figures/          each figure as SVG beside the CSV it was drawn from
-    report.html                one self-contained page
-"""
+"""Merge, statistics, tables, figures and the page; nothing here imports torch."""
 
 
 rule merge:
-    """All episodes of all arms in one table, checked to come from the same panels."""
+    """Merge all episodes, and check that they come from the same panels."""
     input:
         unpack(files("merge")),
     output:
@@ -29,7 +21,7 @@ rule merge:
 
 
 rule figures:
-    """Every figure as SVG, with the numbers it shows as CSV; drawn from cached results."""
+    """Every figure as SVG, and its data as CSV; drawn from cached results."""
     input:
         unpack(files("figures")),
     output:

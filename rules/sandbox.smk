@@ -1,15 +1,11 @@
-"""Studies of the sandbox of update rules, whatever agents' study is chosen.
+"""Studies of the sandbox of update rules; `--config study=` does not affect them.
 
     snakemake sandbox_influence      one study of configs/sandbox: its tables and figures
     snakemake sandbox_all            every study, and the page
-    snakemake sandbox_figures        every figure, from cached runs; imports no torch
+    snakemake sandbox_figures        every figure, from cached runs, without torch
     snakemake sandbox_ci             a few steps and two seeds of every arm
 
-OUTPUTS, in results/sandbox/ (of sandbox_ci in results/sandbox_ci/):
-    runs/<hash>/                 rows.parquet and summary.json; the hash covers settings and code, so
-                                 arms of two studies that agree run once
-    studies/<study>/             arms.csv, pairs.csv, tables.md, and figures/: each SVG with its CSV
-    sandbox.html                 one self-contained page
+A run's folder is named after a hash of its settings and code, so equal arms of two studies run once.
 """
 
 from hgrpo.workflow.sandbox_rules import RUN, SandboxRules
@@ -36,11 +32,12 @@ rule sandbox_run:
         runtime=lambda wildcards, attempt: 120 * attempt,
     params:
         job=one_line_errors()(lambda w: sandbox.job("run", w.run)),
-        # Snakemake reruns no job for params that depend on `output`: arms of two studies may share a run.
+        # Two studies may share a run under different labels. Snakemake reruns no job for params that
+        # depend on `output`.
         arm=lambda w, output: one_line_errors()(lambda w: sandbox.label(w.run))(w),
     message:
         "Sandbox, {params.arm}"
-    # glibc keeps freed blocks of up to 1 GiB, and PyTorch asks for pages of 2 MB: saves a tenth of the time.
+    # glibc keeps freed blocks of up to 1 GiB and PyTorch requests pages of 2 MB, which saves 10% of the time.
     shell:
         "OMP_NUM_THREADS={threads} MALLOC_MMAP_THRESHOLD_=1073741824 MALLOC_TRIM_THRESHOLD_=1073741824"
         " THP_MEM_ALLOC_ENABLE=1 python -m hgrpo.cli.sandbox_study run --config {params.job:q}"
@@ -48,7 +45,7 @@ rule sandbox_run:
 
 
 rule sandbox_statistics:
-    """Tables of a study: arms with intervals, pairs with verdicts."""
+    """Tables of a study: arms with confidence intervals, pairs with verdicts."""
     input:
         one_line_errors()(lambda w: sandbox.rows(w.sandbox_study)),
         job=one_line_errors()(lambda w: sandbox.job("statistics", w.sandbox_study)),
@@ -64,7 +61,7 @@ rule sandbox_statistics:
 
 
 rule sandbox_draw:
-    """Figures of a study, each with its CSV."""
+    """Figures of a study, each with a CSV of its data."""
     input:
         one_line_errors()(lambda w: sandbox.rows(w.sandbox_study)),
         job=one_line_errors()(lambda w: sandbox.job("figures", w.sandbox_study)),
@@ -123,14 +120,14 @@ use rule sandbox_page as sandbox_ci with:
 
 
 rule sandbox_all:
-    """Every study of the sandbox, and the page."""
+    """All studies of the sandbox, and the page."""
     input:
         "results/sandbox/sandbox.html",
     localrule: True
 
 
 rule sandbox_figures:
-    """Every figure of the sandbox."""
+    """All figures of the sandbox."""
     input:
         one_line_errors()(lambda w: sandbox.of_all("studies/{}/figures")),
     localrule: True

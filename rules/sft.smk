@@ -1,17 +1,8 @@
-"""The base model and its supervised fine-tuning.
-
-OUTPUTS:
-    base/model.safetensors   the base model's weights
-    base/companions.tar.gz   its config, tokenizer and chat template
-    base/summary.json        parameters, vocabulary, and the digest of all of it
-    sft/adapter/             the SFT policy, where every arm starts; the KL penalty's reference
-    sft/train_log.json       loss by step
-    sft/summary.json
-"""
+"""The base model and its supervised fine-tuning."""
 
 
 rule base:
-    """Build the tiny base model on the text of the expert, or adopt a pretrained one."""
+    """Build the tiny base model from the expert's text, or convert a pretrained one."""
     input:
         unpack(files("base")),
     output:
@@ -30,7 +21,7 @@ rule base:
 
 
 rule sft:
-    """Supervised fine-tuning on expert trajectories, or an adapter that the user gives."""
+    """Supervised fine-tuning on expert trajectories, or a user-provided adapter."""
     input:
         unpack(files("sft")),
     output:

@@ -1,10 +1,10 @@
-"""Does agreement with the truth predict how fast a method learns? One point for each arm.
+"""Test whether agreement with ground-truth credit predicts how fast a method learns.
 
-Abscissa: the arm's agreement with the true advantages on rollouts of the SFT policy (truth.csv).
-Ordinate: its endpoint on test tasks, mean over seeds (seeds.csv). The statistic is Spearman's rank
-correlation over arms, with a bootstrap interval (BCa) that draws arms anew. For 24 independent arms
-it covers 95 % (400 repeats, correlations 0 and 0.6). Relatives are not independent, so it is rather
-too narrow.
+Each arm is one point. x: the arm's agreement with the true advantages on rollouts of the SFT policy
+(truth.csv). y: its endpoint on test tasks, mean over seeds (seeds.csv). The statistic is Spearman's
+rank correlation over arms, with a bootstrap interval (BCa) over arms. For 24 independent arms its
+coverage is 95 % (400 repeats, correlations 0 and 0.6). Related arms are not independent, so the
+interval is somewhat too narrow.
 """
 
 import shutil
@@ -21,8 +21,7 @@ from hgrpo.report.style import GRID, INK, Drawing, canvas, percent_axis, save
 from hgrpo.report.words import MINUS
 
 NAME = "agreement_speed"
-# Columns of truth.csv -> their names. The first is the study's question, the others are further
-# looks at the same runs.
+# Columns of truth.csv -> their names. The first one is the primary measure.
 MEASURES = {
     "advantage_pearson": "correlation with the true advantages",
     "within_pearson": "correlation within trajectories",
@@ -33,13 +32,10 @@ _SFT_POLICY = 0
 
 
 def points(folder: Path) -> pd.DataFrame:
-    """One row per arm: its agreement with the truth of the SFT policy, and its mean endpoint.
+    """One row per arm: its agreement with the SFT policy's ground truth, and its mean endpoint.
 
-    An arm whose advantages are constant within trajectories agrees there neither well nor badly:
-    `within_pearson` is 0. Twins of an arm are left out.
-
-    Args:
-        folder: a study's published tables.
+    `within_pearson` is 0 for an arm whose advantages are constant within trajectories. A/A twins
+    are excluded. `folder` has a study's published tables.
     """
     truth = pd.read_csv(folder / "truth.csv").query("round == @_SFT_POLICY")
     runs = pd.read_csv(folder / "seeds.csv").query("temperature == 0")
@@ -54,7 +50,7 @@ def points(folder: Path) -> pd.DataFrame:
 
 
 def correlations(arms: pd.DataFrame) -> pd.DataFrame:
-    """Spearman's correlation of each measure with the endpoint over arms, with a 95 % interval."""
+    """Spearman's correlation of each measure with the endpoint, with a 95 % interval."""
     rows = []
     for measure in MEASURES:
         both = arms[[measure, "mean"]].dropna().to_numpy().T
@@ -66,7 +62,7 @@ def correlations(arms: pd.DataFrame) -> pd.DataFrame:
 
 
 def drawing(arms: pd.DataFrame, ranks: pd.DataFrame) -> Drawing:
-    """Draw the arms as numbered points, with their names beside the axes."""
+    """Draw the arms as numbered points, with a list of their names."""
     arms = arms.sort_values("mean", ascending=False)
     main = ranks.iloc[0]
     figure, axes = canvas(1, 2, height=4.6, width_ratios=[1.5, 1])

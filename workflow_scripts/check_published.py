@@ -1,7 +1,7 @@
-"""Recomputes the numbers in docs/tables from the published files alone.
+"""Recompute the numbers in docs/tables from the published files alone.
 
-A study with games.parquet is recomputed completely, from `evidence.FILES`. Of an older study,
-seeds.csv gives what rests on the runs' scores (`older_pages`); the rest is named.
+A study with games.parquet is recomputed completely from `evidence.FILES`. For an older study, only
+numbers based on the runs' scores in seeds.csv are recomputed (`older_pages`); others are listed.
 """
 
 from collections.abc import Mapping
@@ -20,9 +20,9 @@ from hgrpo.report.draw import study_drawings
 from hgrpo.report.style import save
 from hgrpo.report.tables import all_tables, scripted_players
 
-# Primary data, from which the others are computed.
+# Primary data, from which the other files are computed.
 GIVEN = {evidence.TUNING, *evidence.FILES}
-# Columns of comparisons that need every game, or the analysis that has been replaced.
+# Columns of comparisons that require the outcome of every game, or the previous analysis.
 OF_GAMES = ("verdict_before", "standard_error_before")
 # Score -> its column in seeds.csv, after the last round.
 LAST = {"success": "success", "return": "mean_return"}
@@ -31,14 +31,14 @@ CLOSE = {"rtol": 1e-6, "atol": 1e-9, "equal_nan": True}
 
 
 def check(folder: Path, drawn: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """Compare a study's tables with what its own files give.
+    """Compare a study's tables with those recomputed from its own files.
 
     Args:
         folder: docs/tables/<study>.
         drawn: name of a figure's data in the report -> its name in `folder`.
 
     Returns:
-        The numbers that differ, and the files that nothing published gives, or gives in part.
+        The numbers that differ, and the files that cannot be recomputed, or only in part.
     """
     if (folder / evidence.GAMES).is_file():
         expected = recomputed(folder, drawn)
@@ -70,12 +70,12 @@ def check(folder: Path, drawn: Mapping[str, str]) -> tuple[list[str], list[str]]
 def recomputed(
     folder: Path, drawn: Mapping[str, str], pictures: Path | None = None
 ) -> dict[str, pd.DataFrame]:
-    """Name -> table, of a study whose games are published.
+    """Name -> table, for a study with published games.
 
     Args:
         folder, drawn: as for `check`.
-        pictures: a folder that gets all figures; None draws them only if `folder` has the data of
-            one.
+        pictures: output folder of all figures; with None, figures are drawn only if `folder` has
+            the data of one.
     """
     inputs, fits = evidence.published(folder)
     expert = folder / "expert.json"
@@ -94,7 +94,7 @@ def recomputed(
 
 
 def from_seeds(folder: Path) -> dict[str, pd.DataFrame]:
-    """Name -> table with the columns that seeds.csv gives, of a study without published games."""
+    """Name -> table with the columns computed from seeds.csv, for a study without games."""
     runs = older_pages.read_runs(folder)
     tables = {}
     for name in older_pages.FAMILIES:
@@ -123,7 +123,7 @@ def from_seeds(folder: Path) -> dict[str, pd.DataFrame]:
 
 
 def _endpoints(published: pd.DataFrame, means: pd.DataFrame) -> pd.DataFrame:
-    """Means at the declared endpoint and at the last round; others stay as published."""
+    """Means at the declared endpoint and at the last round; other rows as published."""
     arms = means.set_index(["method", "temperature"])
     values = [
         arms.at[(row.method, row.temperature), "endpoint" if row.declared else LAST[row.score]]
@@ -136,7 +136,7 @@ def _endpoints(published: pd.DataFrame, means: pd.DataFrame) -> pd.DataFrame:
 
 
 def _other_endpoints(published: pd.DataFrame, means: pd.DataFrame) -> pd.DataFrame:
-    """Differences at the last round; others stay as published."""
+    """Differences at the last round; other rows as published."""
     arms = means.set_index(["method", "temperature"])
     values = [
         arms.at[(row.method, 0.0), LAST[row.score]]
@@ -150,7 +150,7 @@ def _other_endpoints(published: pd.DataFrame, means: pd.DataFrame) -> pd.DataFra
 
 
 def _rounds(published: pd.DataFrame, means: pd.DataFrame) -> pd.DataFrame:
-    """Success on the test panel after the last round; others stay as published."""
+    """Success on the test panel after the last round; other rows as published."""
     greedy = means[means["temperature"] == 0].set_index("method")["success"]
     ends = published.groupby("method")["round"].transform("max") == published["round"]
     last = ends & (published["panel"] == "test")
@@ -159,7 +159,7 @@ def _rounds(published: pd.DataFrame, means: pd.DataFrame) -> pd.DataFrame:
 
 
 def differences(here: pd.DataFrame, there: pd.DataFrame) -> list[str]:
-    """Where a published table differs from the recomputed one, in the columns of both."""
+    """Differences between a published and a recomputed table, in their common columns."""
     if len(here) != len(there):
         return [f"{len(here)} rows, not {len(there)}"]
     faults = [f"no column {name}" for name in there if name not in here]
@@ -181,7 +181,7 @@ def differences(here: pd.DataFrame, there: pd.DataFrame) -> list[str]:
 
 
 def _part(lacking: list[str], there: pd.DataFrame) -> str:
-    """Which columns of a table cannot be recomputed, in few words."""
+    """A list of the columns that cannot be recomputed, or of the exceptions if shorter."""
     names = {"method", "label", "baseline", "baseline_temperature", "temperature"}
     others = [name for name in there if name not in names]
     if len(lacking) <= len(others):

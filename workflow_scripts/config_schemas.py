@@ -1,4 +1,4 @@
-"""Write the JSON Schemas with which editors check the config files.
+"""Write the JSON Schemas of the config files, for validation in editors.
 
 Example:
     python workflow_scripts/config_schemas.py configs/schema

@@ -2,16 +2,16 @@
 
 These files are in docs/tables/<study>/:
 
-games.parquet     won or lost, return and turns of every game of every evaluation
-training.csv.gz   one row per optimiser batch of every run: play, dead groups, diagnostics
-fits.csv.gz       one row per epoch of every fit between rounds, if an arm has any
-stops.csv         the runs that a rule has ended
-collapse.csv      how much replies depended on their prompts, if an arm measures it
+games.parquet     success, return and turns of every game of every evaluation
+training.csv.gz   one row per optimiser batch of every run: rollouts, dead groups, diagnostics
+fits.csv.gz       one row per epoch of every fit between rounds, if there are any
+stops.csv         the runs that were stopped by a rule
+collapse.csv      dependence of replies on their prompts, if an arm measures it
 expert.json       summary of the expert, with the success of the scripted players
 study.json        the arms, the settings of the statistics, the precision of training, and in
                   `recorded` all settings of the runs
 
-A study may be run in slices, each with some of its seeds or arms. `merged` joins their evidence.
+A study may be run in slices, each with some of its seeds or arms. `merged` merges their evidence.
 """
 
 import gzip
@@ -41,7 +41,7 @@ TRAINING, FITS = "training.csv.gz", "fits.csv.gz"
 STOPS, COLLAPSE = "stops.csv", "collapse.csv"
 FILES = (GAMES, SETTINGS, EXPERT, TRAINING, FITS, STOPS, COLLAPSE)
 TUNING = "tuning.csv.gz"
-# Seconds depend on the machine's other work.
+# Timings depend on the load of the machine.
 TIMINGS = ["seconds", "collect_s", "credit_s", "update_s", "fit_s", "elapsed_s"]
 RUN = ["method", "seed"]
 # Sections of a resolved study that must be equal in all its slices.
@@ -51,12 +51,12 @@ TUNED = ["success", "mean_return"]
 
 @dataclass(frozen=True)
 class Evidence:
-    """A study's evidence, or that of a slice of it.
+    """The evidence of a study or of a slice of it.
 
     Attributes:
         settings: content of study.json.
-        expert: text of expert.json; "" if there is none.
-        tables: the other files by name. Each has the columns `RUN`, and is sorted by them.
+        expert: text of expert.json; "" if it does not exist.
+        tables: the other files by name, each with the columns `RUN` and sorted by them.
     """
 
     settings: Mapping
@@ -65,11 +65,11 @@ class Evidence:
 
     @property
     def runs(self) -> pd.MultiIndex:
-        """Arm and seed of every run that was evaluated."""
+        """Arm and seed of every evaluated run."""
         return _runs(self.tables[GAMES]).unique()
 
     def lacking(self, study: Study) -> list[str]:
-        """The arms of a study that lack seeds, as `arm, arm: seeds 61, 67`."""
+        """The arms of a study with missing seeds, as `arm, arm: seeds 61, 67`."""
         arms: dict[tuple[int, ...], list[str]] = {}
         for arm in study.methods:
             seeds = [seed for seed in seeds_of(study, arm) if (arm, seed) not in self.runs]
@@ -82,15 +82,15 @@ class Evidence:
 
 
 def of_run(results: Path, study_file: Path) -> Evidence:
-    """Evidence of a study or slice that has been run.
+    """Evidence of a finished study or slice.
 
     Args:
         results: results/<study>.
         study_file: configs/studies/<study>.yaml.
 
     Raises:
-        UserError: some runs were trained in another precision, which moves a seed by points; the
-            study has no report yet; or an arm is not of its file.
+        UserError: runs differ in training precision, which changes a seed's score by percentage
+            points; the study has no report yet; or an arm is not in the study's file.
     """
     rounds = sorted(results.glob("rl/*/*/*/summary.json"))
     dtypes = {json.loads(path.read_bytes()).get("train_dtype", "") for path in rounds}
@@ -108,9 +108,9 @@ def of_run(results: Path, study_file: Path) -> Evidence:
     }
     study, arms = load_study(study_file), set(tables[GAMES]["method"])
     if others := sorted(arms.difference(study.methods)):
-        raise UserError(f"{results}: {', '.join(others)}: no arm of {study_file}")
+        raise UserError(f"{results}: {', '.join(others)}: not in {study_file}")
     expert = results / "expert/summary.json"
-    # The folder may hold runs of further arms and seeds, which this report does not show.
+    # The folder may contain runs of arms and seeds that are not in this report.
     runs = _runs(tables[GAMES]).unique()
     return Evidence(
         comparison(study) | {"train_dtype": dtype, "recorded": _recorded(results, arms)},
@@ -120,7 +120,7 @@ def of_run(results: Path, study_file: Path) -> Evidence:
 
 
 def _recorded(results: Path, arms: set[str]) -> dict:
-    """All settings of the runs; of an arm's training, those that differ from the study's."""
+    """All settings of the runs; for an arm's training, the differences from the study's."""
     whole = recorded_study(results).resolved()
     methods = {
         name: arm | {"training": changes(whole["training"], arm["training"])}
@@ -131,11 +131,11 @@ def _recorded(results: Path, arms: set[str]) -> dict:
 
 
 def merged(earlier: Evidence, further: Evidence) -> Evidence:
-    """Evidence of two slices of a study.
+    """Merge the evidence of two slices of a study.
 
     Raises:
-        UserError: the slices differ in their precision or in a setting; a run of both has other
-            results in each, also an untrained arm; or their games or experts differ.
+        UserError: the slices differ in precision, settings, games or experts, or in the results of
+            a run that is in both.
     """
     _one_dtype({each.settings["train_dtype"] for each in (earlier, further)}, "slices")
     recorded = _same_settings(earlier.settings.get("recorded", {}), further.settings["recorded"])
@@ -154,9 +154,9 @@ def merged(earlier: Evidence, further: Evidence) -> Evidence:
 
 
 def _same_settings(earlier: Mapping, further: Mapping) -> dict:
-    """`recorded` of two slices together; UserError names the keys that differ."""
+    """Merge `recorded` of two slices; UserError if settings differ."""
     if not earlier:
-        raise UserError(f"{SETTINGS}: without the settings of its runs; publish all of them anew")
+        raise UserError(f"{SETTINGS}: no settings of its runs; publish all runs again")
     arms, more = earlier["methods"], further["methods"]
     both = arms.keys() & more.keys()
     first = {**earlier, "methods": {name: arms[name] for name in both}}
@@ -179,7 +179,7 @@ def _joined(
         mine = (table["method"] == method) & (table["seed"] == seed)
         first, other = (table[mine & half].reset_index(drop=True) for half in (~second, second))
         if not first.equals(other):
-            raise UserError(f"{name}: {method}, seed {seed}: not as in the earlier slices")
+            raise UserError(f"{name}: {method}, seed {seed}: differs from the earlier slices")
     return table[~(second & repeated)].sort_values(RUN, kind="stable", ignore_index=True)
 
 
@@ -188,11 +188,7 @@ def _runs(table: pd.DataFrame) -> pd.MultiIndex:
 
 
 def _one_dtype(dtypes: set[str], what: str) -> str:
-    """The only precision of training; "" if nothing was trained.
-
-    Raises:
-        UserError: there are two.
-    """
+    """The training precision, "" if nothing was trained; UserError if there are several."""
     dtypes = dtypes - {""}
     if len(dtypes) > 1:
         raise UserError(f"{what} were trained in {' and '.join(sorted(dtypes))}")
@@ -200,12 +196,12 @@ def _one_dtype(dtypes: set[str], what: str) -> str:
 
 
 def write(evidence: Evidence, tables: Path) -> None:
-    """Write the files of the evidence into docs/tables/<study>."""
+    """Write the evidence to docs/tables/<study>."""
     settings, arms = dict(evidence.settings), set(evidence.tables[GAMES]["method"])
     order = settings["order"] = [name for name in settings["order"] if name in arms]
     recorded = settings["recorded"]
     settings["methods"] = {name: settings["methods"][name] for name in order}
-    # An arm without games lacks settings.
+    # Drop the settings of arms without games.
     settings["recorded"] = recorded | {
         "methods": {name: recorded["methods"][name] for name in order}
     }
@@ -255,11 +251,11 @@ def copy_tuning(folders: list[Path], tables: Path, earlier: bool) -> None:
     """Write tuning.csv.gz: settings and validation scores of every tuning run and round.
 
     Args:
-        folders: results/<study> of the studies that tuned; their reports are read.
-        earlier: whether the rows that are published already stay.
+        folders: results/<study> of the tuning studies, with reports.
+        earlier: whether to keep the published rows.
 
     Raises:
-        UserError: a run with the same settings is there twice, with other scores.
+        UserError: two runs with the same settings have different scores.
     """
     parts = [pd.read_csv(tables / TUNING)] if earlier and (tables / TUNING).is_file() else []
     for folder in folders:
@@ -278,9 +274,9 @@ def copy_tuning(folders: list[Path], tables: Path, earlier: bool) -> None:
 
 
 def tuning(parts: list[pd.DataFrame]) -> pd.DataFrame:
-    """Rows of several tuning runs as one table, whose order does not depend on theirs."""
-    # A report's means differ in the last bit with its other seeds. A column's type depends on its
-    # rows in all parts, so a file gives the types.
+    """Merge rows of several tuning runs into one table, independent of their order."""
+    # Round, because a report's means depend on its other seeds in the last bit. Write and read the
+    # table as CSV, so that column types depend on all rows.
     rows = pd.concat(parts, ignore_index=True).round(dict.fromkeys(TUNED, 12))
     table = pd.read_csv(StringIO(rows.to_csv(index=False))).drop_duplicates()
     settings = sorted({*table} - {*RUN, "round", *TUNED})
@@ -288,7 +284,7 @@ def tuning(parts: list[pd.DataFrame]) -> pd.DataFrame:
     twice = table[table.duplicated(keys)]
     if len(twice):
         method, seed = twice[RUN].iloc[0]
-        raise UserError(f"{TUNING}: {method}, seed {seed}: not as in the earlier slices")
+        raise UserError(f"{TUNING}: {method}, seed {seed}: differs from the earlier slices")
     return table[[*RUN, "round", *TUNED, *settings]].sort_values(
         keys, key=lambda column: column if column.dtype.kind in "biuf" else column.astype(str)
     )
@@ -300,6 +296,6 @@ def _read_csv(path: Path) -> pd.DataFrame:
 
 
 def write_compressed(table: pd.DataFrame, path: Path) -> None:
-    """Write a compressed CSV file; the same table gives the same bytes."""
+    """Write a compressed CSV file; equal tables give equal bytes."""
     text = table.to_csv(index=False, lineterminator="\n")
     path.write_bytes(gzip.compress(text.encode(), mtime=0))

@@ -34,11 +34,10 @@ _INTRODUCTION = """\
 
 Every key of the files in `configs/`. `make schema` writes this page from the code.
 
-- A file needs only the keys that are marked "required". An unknown key is an error that names the
-  nearest key.
-- A *section* is a key with keys of its own. `training.lr` means `training: {lr: 1e-4}`.
-- A list stands in brackets, such as `seeds: [11, 23]`. `null` stands for "none".
-- `python -m hgrpo.cli.config bakeoff` prints a study with the value of every key.
+- Only keys marked "required" are mandatory. An unknown key is an error, with a suggestion.
+- A *section* is a key with nested keys. `training.lr` means `training: {lr: 1e-4}`.
+- Lists are written in brackets, such as `seeds: [11, 23]`. `null` means no value.
+- `python -m hgrpo.cli.config bakeoff` prints a study with the values of all keys.
 """
 _FILES = {
     "Study": "`configs/studies/<name>.yaml`. [studies.md](studies.md) lists the studies.",
@@ -55,10 +54,9 @@ class Section:
 
     Attributes:
         file: heading of the kind of file.
-        keys: the keys that lead to the section, joined by dots; "" for the file itself.
-        kind: the plug-in that the section, or the one that contains it, names: `kind turnrd` or
-            `rule TPO`; "" if neither names one.
-        model: the pydantic model that checks the section.
+        keys: the dotted path of the section; "" for the file itself.
+        kind: the plug-in of the section or of its parent: `kind turnrd` or `rule TPO`; "" for none.
+        model: the section's pydantic model.
     """
 
     file: str
@@ -110,13 +108,13 @@ def page() -> str:
 
 
 def _about(model: type[BaseModel]) -> list[str]:
-    """A section's purpose; empty if its docstring only repeats the `kind` of the heading."""
+    """A section's docstring; empty if it only repeats the `kind` of the heading."""
     text = " ".join(model.__doc__.split())
     return [] if text.startswith("Keys beside") else [text, ""]
 
 
 def _within(file: str, keys: str, kind: str, model: type[BaseModel]) -> Iterator[Section]:
-    """A section and all sections in it; sections without keys are left out.
+    """A section and all nested sections, without empty ones.
 
     The stages of `resources` share one section.
     """
@@ -171,7 +169,7 @@ def _default(field: FieldInfo) -> str:
 
 
 def _yaml(value: Any) -> str:
-    """A value as a config file gives it."""
+    """A value in the syntax of a config file."""
     if value == {}:
         return "none"
     if isinstance(value, dict):

@@ -1,6 +1,6 @@
-"""Check that every text file is read and written with a named encoding.
+"""Check that every text file is read and written with an explicit encoding.
 
-Without one, Python takes the locale's. Ruff's PLW1514 recognises a path only beside its
+Without one, Python uses the locale's encoding. Ruff's PLW1514 recognises a path only next to its
 constructor, so it misses nearly all calls of `read_text` and `write_text`.
 
 Example:
@@ -19,7 +19,7 @@ _TEXT_MODE = re.compile("[rwaxt+]+")
 
 
 def main() -> int:
-    """Print each call that names no encoding; return 1 if there is one."""
+    """Print all calls without an encoding; return 1 if there are any."""
     files = [file for folder in FOLDERS for file in sorted((PROJECT / folder).rglob("*.py"))]
     lines = [
         f"{file.relative_to(PROJECT)}:{line}: {name}: no encoding"
@@ -31,7 +31,7 @@ def main() -> int:
 
 
 def unnamed(code: str) -> Iterator[tuple[int, str]]:
-    """Yield (line, name) of each call in `code` that opens text in the locale's encoding."""
+    """Yield (line, name) of each call in `code` that opens text without an encoding."""
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             keywords = {keyword.arg for keyword in node.keywords}
@@ -41,7 +41,7 @@ def unnamed(code: str) -> Iterator[tuple[int, str]]:
 
 def _is_text(name: str, args: list[ast.expr], keywords: set[str | None]) -> bool:
     if name == "open":
-        # `Path.open`: other methods of this name, such as a zip file's, take a file first.
+        # `Path.open`; the first argument of other `open` methods, such as a zip file's, is a file.
         mode = args[0].value if args and isinstance(args[0], ast.Constant) else None
         return not (args or keywords) or bool(_TEXT_MODE.fullmatch(str(mode)))
     if name in ("run", "Popen", "check_output"):

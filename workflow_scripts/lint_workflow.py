@@ -1,4 +1,4 @@
-"""Run `snakemake --lint` and fail on every finding that is not a named exception.
+"""Run `snakemake --lint` and fail on every finding that is not in `EXCEPTIONS`.
 
 Example:
   python workflow_scripts/lint_workflow.py
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from hgrpo.command import run
 from hgrpo.errors import UserError
 
-# Title of a finding -> why we do not follow it.
+# Title of a finding -> reason for the exception.
 EXCEPTIONS = {
     "Specify a conda environment or container for each rule.": (
         "all rules share the environment that runs snakemake; pyproject.toml and constraints.txt "
@@ -22,7 +22,7 @@ EXCEPTIONS = {
 
 
 def main() -> None:
-    """Print the findings that need work, and count the exceptions."""
+    """Print the findings, and count the exceptions."""
     done = subprocess.run(
         [sys.executable, "-m", "snakemake", "--lint"],
         capture_output=True,

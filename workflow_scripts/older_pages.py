@@ -1,14 +1,15 @@
-"""Judges studies again that were published without the outcome of every game.
+"""Recompute verdicts of studies that were published without the outcome of every game.
 
-The analysis of `hgrpo.evaluation.differences` needs the runs' scores, which seeds.csv has, and the
-variance between games, `of_games`. The standard errors that were published until November 2026 were
+The analysis of `hgrpo.evaluation.differences` requires the runs' scores, which are in seeds.csv,
+and the variance between games, `of_games`. It follows from the standard errors published until
+November 2026:
 
-    se^2 = s^2(seeds' differences) / S + of_games,
+    se^2 = s^2(seeds' differences) / S + of_games.
 
-so they hold it. The runs of an A/A twin count as an arm's of its own: that they count as the
-reference's was not declared before these studies ran. With fewer than `FEWEST_SEEDS` seeds the
-published intervals stay, and no verdict does. What was published before is in the columns
-`verdict_before` and `standard_error_before`.
+An A/A twin counts as a separate arm, because pooling its runs with the reference's was not declared
+before these studies ran. With fewer than `FEWEST_SEEDS` seeds, published intervals are kept and
+verdicts are dropped. The previous values are in the columns `verdict_before` and
+`standard_error_before`.
 """
 
 from dataclasses import dataclass
@@ -42,7 +43,7 @@ class Runs:
     Attributes:
         scores: one row per seed, one column per (method, temperature).
         trained: the trained arms.
-        success: whether an episode counts its success.
+        success: whether the score is the success rate.
     """
 
     scores: pd.DataFrame
@@ -66,17 +67,13 @@ def read_runs(folder: Path) -> Runs:
 
 
 def of_games(table: pd.DataFrame, runs: Runs) -> pd.Series:
-    """Variance between games of each mean difference, from the standard error of its time."""
+    """Variance between games of each mean difference, from the published standard error."""
     error = table["standard_error"]
     return error**2 - [_of_seeds(row, runs)[0] for row in table.itertuples()]
 
 
 def family(table: pd.DataFrame, games: pd.Series, runs: Runs) -> pd.DataFrame:
-    """The comparisons of a published table, by the analysis of today.
-
-    Args:
-        games: from `of_games`.
-    """
+    """A published table's comparisons with the current analysis; `games` is from `of_games`."""
     before = {BEFORE: table.get(BEFORE, table["verdict"])}
     error = table.get("standard_error_before", table["standard_error"])
     before["standard_error_before"] = error
@@ -110,16 +107,16 @@ def judged_gates(table: pd.DataFrame, against: pd.DataFrame) -> pd.DataFrame:
         for row in rows.itertuples()
     ]
     judged = gates.judge(declared, against, LEVEL).assign(result_before=before)
-    # A repeat with as few seeds would judge no gate.
+    # A repeat with so few seeds could not decide a gate.
     judged["power"] = judged["power"].mask(judged["n_seeds"] < FEWEST_SEEDS)
     judged.insert(1, "label", table["label"])
     return judged
 
 
 def _of_seeds(row: tuple, runs: Runs) -> tuple[float, float]:
-    """Variance of a mean difference between seeds, as it was until November 2026, and the mean.
+    """Variance between seeds of a mean difference, as computed until November 2026, and the mean.
 
-    Two pseudo-games per seed made it smaller (Bonett and Price 2012).
+    Two pseudo-games per seed shrink it (Bonett and Price 2012).
     """
     each = _differences(row, runs)
     share = row.n_tasks / (row.n_tasks + 2) if runs.success else 1.0
@@ -155,7 +152,7 @@ def _estimate(row: tuple, games: float, runs: Runs) -> Estimate:
 
 def _improvement(row: tuple, runs: Runs) -> float | None:
     arms = (row.method, GREEDY), _baseline(row)
-    # The statistic compares runs, so that one mean a run stands for its games.
+    # The statistic compares runs, so each run is represented by its mean.
     return probability_of_improvement(*(runs.scores[[arm, arm]].to_numpy() for arm in arms))
 
 
@@ -166,7 +163,7 @@ def _detectable(estimate: Estimate, comparisons: int) -> float:
 
 
 def read(folder: Path, name: str) -> pd.DataFrame:
-    """A table of a study; empty if it is not published."""
+    """A published table of a study; empty if it does not exist."""
     path = folder / f"{name}.csv"
     return pd.read_csv(path) if path.is_file() else pd.DataFrame()
 

@@ -1,15 +1,15 @@
-"""Publish finished studies: their evidence in docs/, what it gives, and the pages that quote it.
+"""Publish finished studies in docs/: their evidence, tables, figures and pages.
 
-docs/tables/<study>/ gets the evidence of a run (`evidence`). All tables there and the figures in
-docs/figures/<study>/ are computed from it, as `--check` does again. The blocks of
-docs/results.md, docs/calibration.md and docs/statistics.md between `<!-- results <study> -->` and
-`<!-- end -->`, and our column of docs/published.md, are made from the tables, so pages always
-agree with them. So is `hgrpo/report/published_spread.json`, from which reports of one seed
-say how far seeds differ. A block of a study that is not published yet says so.
+docs/tables/<study>/ contains the evidence of a run (`evidence`), from which all tables there and
+the figures in docs/figures/<study>/ are computed; `--check` recomputes them. The blocks between
+`<!-- results <study> -->` and `<!-- end -->` in docs/results.md, docs/calibration.md and
+docs/statistics.md, and our column of docs/published.md, are generated from the tables. So is
+`hgrpo/report/published_spread.json`, the spread between seeds for reports with one seed.
+The block of an unpublished study contains a note.
 
-With `--slice`, a run is a part of its study, with some of the seeds or arms. Its evidence is added
-to the parts that are published. While the study's file declares others, there are no tables,
-figures or blocks. The last part makes them, with the same bytes as one run of the whole study.
+With `--slice`, a run has only some of the study's seeds or arms, and its evidence is added to the
+published slices. Tables, figures and blocks are made with the last slice, and are byte-identical to
+those of a single run of the whole study.
 
 Examples:
   python workflow_scripts/publish.py bakeoff alpha_sweep   # after the studies have run
@@ -50,15 +50,15 @@ from hgrpo.study.study import load_study
 
 # Figure -> name of its data in docs/tables.
 DRAWN = {"factorial": "effects", "turnrd": "turnrd", "dose_response": "dose_response"}
-# Tables and figures of a report that are for its own readers.
+# Tables and figures of a report that are not published.
 UNPUBLISHED = ("best_rounds_for_the_record", "task_types", "equal_budget")
 UNPUBLISHED += ("protocol_comparison", "health")
-# What two further targets of a study give.
+# Files of two further targets of a study.
 TRUTH = ("truth.csv", "closest.svg")
 GRADIENTS = ("slopes.csv", "dominance.csv", "norms_*.csv", "norms_*.svg")
 FURTHER = (*TRUTH, *GRADIENTS, evidence.TUNING)
 DOCS, STUDIES = Path("docs"), Path("configs/studies")
-# The study whose whole report is published, for a look before installing.
+# The study whose whole report is published as a sample.
 SAMPLE = "first_look"
 _CURVES = re.compile(
     r'<figure id="figure-runs/(?P<arm>\w+)_seed_(?P<seed>\d+)">.*?</figure>\n', re.DOTALL
@@ -67,24 +67,26 @@ _SVG, _INDENTS = re.compile(r"<svg.*?</svg>", re.DOTALL), re.compile(r"\s*\n\s*"
 
 
 def main() -> None:
-    """Publish the studies on the command line, then fill the pages."""
+    """Publish the given studies, then update the pages."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("studies", nargs="*", help="names of studies with a report")
     parser.add_argument(
-        "--truth", nargs="*", default=[], help="names of studies that compared credit with truth"
+        "--truth", nargs="*", default=[], help="names of studies with credit_agreement"
     )
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of studies")
     parser.add_argument(
-        "--gradients", nargs="*", default=[], help="names of studies that analysed gradients"
+        "--gradients", nargs="*", default=[], help="names of studies with a gradients page"
     )
     parser.add_argument("--variant", default="", help="folder beside the study's own tables")
-    parser.add_argument("--tuning", metavar="STUDY", help="publish the tuning of STUDY: `studies`")
     parser.add_argument(
-        "--slice", action="store_true", help="add these runs to those that are published"
+        "--tuning", metavar="STUDY", help="publish `studies` as the tuning runs of STUDY"
     )
-    parser.add_argument("--check", action="store_true", help="write nothing; recompute all")
+    parser.add_argument(
+        "--slice", action="store_true", help="add these runs to the published slices"
+    )
+    parser.add_argument("--check", action="store_true", help="recompute all, without writing")
     args = parser.parse_args()
     if args.check:
         check(DOCS, STUDIES)
@@ -95,7 +97,7 @@ def main() -> None:
         if place == SAMPLE and not args.slice:
             page = (args.results / study / "report/report.html").read_text(encoding="utf-8")
             (DOCS / "sample_report.html").write_text(shortened(page), encoding="utf-8")
-        if args.variant:  # a page names its numbers, and shows no figures of it
+        if args.variant:  # no page shows figures of a variant
             shutil.rmtree(DOCS / "figures" / place)
     if args.tuning:
         folders = [args.results / study for study in args.studies]
@@ -104,7 +106,7 @@ def main() -> None:
         copy_further(args.results / study / "credit_agreement", study, TRUTH)
     for study in args.gradients:
         copy_further(args.results / study / "gradients_page", study, GRADIENTS)
-    # The comparison needs the truth and the runs, which come one after the other.
+    # The comparison requires both files, which are published one after the other.
     needed = [DOCS / "tables" / agreement_speed.NAME / name for name in ("truth.csv", "seeds.csv")]
     if agreement_speed.NAME in (*args.studies, *args.truth) and all(map(Path.is_file, needed)):
         agreement_speed.write(*_folders(agreement_speed.NAME))
@@ -116,10 +118,10 @@ def main() -> None:
 
 
 def check(docs: Path, studies_folder: Path) -> None:
-    """Recompute the tables in docs/, and fill the pages again, without writing anything.
+    """Recompute the tables and pages in docs/ without writing anything.
 
     Raises:
-        UserError: a number differs from what its study's files give, or a page from its tables.
+        UserError: a published number differs from the recomputed one, or a page from its tables.
     """
     wrong = []
     for folder in sorted(each for each in (docs / "tables").glob("**/") if any(each.glob("*.csv"))):
@@ -155,21 +157,21 @@ def _wrong_in_sandbox(docs: Path, studies: Path) -> list[str]:
 
 
 def publish(results: Path, place: str, study_file: Path, is_slice: bool) -> None:
-    """Publish the evidence of a run; if no slice of its study is lacking, also what it gives.
+    """Publish the evidence of a run and, if the study is complete, its tables and figures.
 
     Args:
         results: results/<study>.
         place: the study's folder in docs/tables and docs/figures.
         study_file: configs/studies/<study>.yaml.
-        is_slice: whether the run is a part of the study, added to the parts that are published.
+        is_slice: whether to add the run to the published slices.
 
     Raises:
-        UserError: the study has too few seeds; slices of it are published, and this is none; or
-            raised by `evidence.of_run` or `merged`.
+        UserError: the study has too few seeds, or slices are published but `is_slice` is false; or
+            as for `evidence.of_run` and `merged`.
     """
     run, lacking, earlier = evidence.of_run(results, study_file), [], DOCS / "tables" / place
     if not is_slice and evidence.incomplete(earlier):
-        raise UserError(f"{earlier}: holds slices; add --slice, or delete its {evidence.GAMES}")
+        raise UserError(f"{earlier}: contains slices; add --slice, or delete its {evidence.GAMES}")
     if is_slice:
         if (earlier / evidence.GAMES).is_file():
             run = evidence.merged(evidence.read(earlier), run)
@@ -177,7 +179,7 @@ def publish(results: Path, place: str, study_file: Path, is_slice: bool) -> None
     seeds = run.tables[evidence.TRAINING]["seed"].nunique()
     if not lacking and seeds < FEWEST_SEEDS:
         raise UserError(
-            f"{results}: {seeds} seeds give no verdict; publish studies with {FEWEST_SEEDS} or more"
+            f"{results}: {seeds} seeds are too few for a verdict; {FEWEST_SEEDS} are required"
         )
     tables, figures = _folders(place)
     for old in (*tables.iterdir(), *figures.iterdir()):
@@ -185,13 +187,13 @@ def publish(results: Path, place: str, study_file: Path, is_slice: bool) -> None
             old.unlink()
     evidence.write(run, tables)
     if lacking:
-        print(f"{tables}: no tables yet, because these are lacking: {'; '.join(lacking)}")
+        print(f"{tables}: no tables yet; missing: {'; '.join(lacking)}")
     else:
         make(tables, figures)
 
 
 def make(tables: Path, figures: Path) -> None:
-    """Write the tables and figures that the evidence in `tables` gives."""
+    """Compute and write the tables and figures from the evidence in `tables`."""
     with TemporaryDirectory() as folder:
         made = check_published.recomputed(tables, DRAWN, Path(folder))
         for path in Path(folder).glob("*.svg"):
@@ -202,7 +204,7 @@ def make(tables: Path, figures: Path) -> None:
 
 
 def shortened(page: str) -> str:
-    """A report with the training curves of each arm's first seed alone, and less white space."""
+    """Shorten a report: training curves only of each arm's first seed, and less white space."""
     curves = list(_CURVES.finditer(page))
     first = {match["arm"]: match["seed"] for match in reversed(curves)}
     page = _CURVES.sub(lambda match: match[0] * (match["seed"] == first[match["arm"]]), page)
@@ -210,7 +212,7 @@ def shortened(page: str) -> str:
 
 
 def copy_further(made: Path, study: str, names: Sequence[str]) -> None:
-    """Copy the tables and figures `names` from the folder that another target of a study made.
+    """Copy the tables and figures `names` from the output folder of another target of a study.
 
     Raises:
         UserError: the target has not been run.
@@ -219,13 +221,13 @@ def copy_further(made: Path, study: str, names: Sequence[str]) -> None:
     for name in names:
         paths = sorted(made.glob(name))
         if not paths:
-            raise UserError(f"{made}: no {name}; run the target that makes this folder first")
+            raise UserError(f"{made}: no {name}; run the target of this folder first")
         for path in paths:
             shutil.copy(path, tables if path.suffix == ".csv" else figures)
 
 
 def _folders(study: str) -> tuple[Path, Path]:
-    """The folders of the study's tables and figures, which exist then."""
+    """Create and return the folders of a study's tables and figures."""
     folders = DOCS / "tables" / study, DOCS / "figures" / study
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
@@ -233,15 +235,15 @@ def _folders(study: str) -> tuple[Path, Path]:
 
 
 def filled(docs: Path, studies_folder: Path) -> dict[Path, str]:
-    """Page -> its text, with tables made from docs/tables, and links to docs/figures.
+    """Page -> its text, with tables from docs/tables and links to docs/figures.
 
-    A page may name any study of `studies_folder`, also before it is published.
+    A page may have blocks of any study in `studies_folder`, also before publication.
     """
     folders = [path for path in (docs / "tables").iterdir() if not evidence.incomplete(path)]
     studies = {
         folder.name: tables for folder in folders if (tables := markdown_tables.read_tables(folder))
     }
-    # A method's rate comes from the first of these studies that has the method.
+    # A method's rate is from the first of these studies that includes it.
     rates: dict[str, str] = {}
     for study in ("bakeoff_plateau", "bakeoff_plateau_plus", "cf_supervision"):
         if study in studies:
@@ -257,7 +259,7 @@ def filled(docs: Path, studies_folder: Path) -> dict[Path, str]:
 
 
 def spread_text(tables: Path, studies_folder: Path) -> str:
-    """JSON: study -> how far its published seeds differ.
+    """JSON: study -> spread between its published seeds.
 
     `deviation` is the standard deviation between seeds of an arm's paired difference from the
     reference, as the root of the mean variance over the arms.

@@ -1,9 +1,9 @@
 """Copy tables and figures of the sandbox's studies into docs/sandbox, and fill results.md there.
 
-docs/sandbox/tables/<study>/ and docs/sandbox/figures/<study>/ are copies of what the studies wrote,
-but for seconds, and for figures' CSVs above 200 KB.
-The blocks of docs/sandbox/results.md between `<!-- sandbox <study> -->`, or
-`<!-- sandbox inferences -->`, and `<!-- end -->` are made from these copies.
+docs/sandbox/tables/<study>/ and docs/sandbox/figures/<study>/ are copies of the studies' outputs,
+without timings and without figures' CSVs above 200 KB. The blocks of docs/sandbox/results.md
+between `<!-- sandbox <study> -->`, or `<!-- sandbox inferences -->`, and `<!-- end -->` are made
+from these copies.
 
 Examples:
   python workflow_scripts/publish_sandbox.py influence replay   # after the studies have run
@@ -34,13 +34,13 @@ DOCS, STUDIES = Path("docs/sandbox"), Path("configs/sandbox")
 SEEDS = 10
 INFERENCES = "inferences"
 NOT_RUN = "*Not run yet.*"
-# Larger tables of figures stay in the results' folder.
+# Larger CSVs of figures are not copied.
 _LARGEST_CSV = 200_000
 _BLOCK = re.compile(r"(?P<head><!-- sandbox (?P<name>\w+) -->)\n.*?<!-- end -->", re.DOTALL)
 
 
 def main() -> None:
-    """Copy the studies that were asked for, then fill the page."""
+    """Copy the given studies, then update the page."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -73,7 +73,7 @@ def copy(made: Path, docs: Path, name: str) -> None:
     for folder in (tables, figures):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-    # Seconds depend on the machine's other work.
+    # Timings depend on the load of the machine.
     arms.drop(columns="seconds").to_csv(tables / ARMS, index=False, lineterminator="\n")
     shutil.copy(made / PAIRS, tables)
     shutil.copy(made / FIGURES / INDEX, figures)
@@ -84,7 +84,7 @@ def copy(made: Path, docs: Path, name: str) -> None:
 
 
 def judged(path: Path, study: SandboxStudy) -> pd.DataFrame:
-    """A study's published pairs, judged again; `verdict_before` has the verdicts until then."""
+    """A study's published pairs with recomputed verdicts; `verdict_before` has the old ones."""
     rows = read_table(path).to_dict("records")
     of_pairs = [row for row in rows if row["kind"] == "pair"]
     for row in of_pairs:
@@ -94,13 +94,13 @@ def judged(path: Path, study: SandboxStudy) -> pd.DataFrame:
 
 
 def _verdict(row: Mapping[str, Any]) -> str:
-    """The verdict, and the one before if it is another."""
+    """The verdict, and the previous one if it differs."""
     before = row.get(BEFORE, row["verdict"])
     return row["verdict"] + (f" (was {before})" if before != row["verdict"] else "")
 
 
 def filled(page: str, docs: Path, studies: Path) -> str:
-    """The page with every block made again from the published tables.
+    """The page with all blocks regenerated from the published tables.
 
     Raises:
         UserError: a block names no study.
@@ -118,7 +118,7 @@ def filled(page: str, docs: Path, studies: Path) -> str:
 
 
 def block(name: str, study: SandboxStudy, docs: Path) -> str:
-    """Figures, pairs with verdicts, and arms beside the original's numbers, of one study."""
+    """Figures, pairs with verdicts, and arms with the original's numbers, of one study."""
     if not (docs / "tables" / name).is_dir():
         return NOT_RUN
     arms = read_table(docs / "tables" / name / ARMS)
@@ -130,7 +130,7 @@ def block(name: str, study: SandboxStudy, docs: Path) -> str:
 
 
 def _figure(entry: Mapping[str, str], path: str, docs: Path) -> str:
-    """A figure and, if its CSV is published, a link to its numbers; `path` has no suffix."""
+    """A figure and, if its CSV is published, a link to its data; `path` has no suffix."""
     numbers = f"\n[Numbers]({path}.csv)" if (docs / f"{path}.csv").is_file() else ""
     return f"![{entry['alt']}]({path}.svg){numbers}"
 
@@ -153,7 +153,7 @@ def compared(pairs: pd.DataFrame) -> str:
 
 
 def _alone(row: Mapping[str, Any]) -> str:
-    """What a pair of arms shows that differ by rounding alone, or by their seeds alone."""
+    """Sentence on a pair of arms that differ only by rounding or only by their seeds."""
     equal = row["difference"] == row["lower"] == row["upper"] == 0
     difference = "0" if equal else _difference(row)
     if row["kind"] == "identical":
@@ -163,7 +163,7 @@ def _alone(row: Mapping[str, Any]) -> str:
 
 
 def matrix(study: SandboxStudy, arms: pd.DataFrame) -> str:
-    """Every arm by every metric; below it the original's mean and deviation, where it gave one."""
+    """Table of arms by metrics; below each value the original's mean and deviation, if any."""
     metrics = list(dict.fromkeys(arms["metric"]))
     lines = [["arm", *metrics]]
     for arm, of_arm in arms.groupby("arm", sort=False):
@@ -207,7 +207,7 @@ def _mean(row: Mapping[str, Any] | None) -> str:
 
 
 def inferences(studies: Mapping[str, SandboxStudy], docs: Path) -> str:
-    """The original's inferences, each with the pairs that test it."""
+    """The original's inferences with the pairs that test them."""
     lines = [
         ["arm", "against", "in which respect", "difference", "implied", "verdict", "the inference"]
     ]

@@ -1,14 +1,13 @@
 """Make the reference rates of `make plan` from finished runs on this machine.
 
-Each folder gives a row of its game and one of its player, the model, in place of rows with the same
-names. `--games-only` leaves the players' rows as they are, because a run of few steps tells little
-about them. `--players-only` leaves the games' rows, and counts in the tokens that they give for a
-trajectory: a model with random weights writes longer ones. `--tokens` takes the length of
-trajectories from a published table, because a shortened run trains another policy. `--float32`
-takes two runs of one study, the second with `train_dtype: float32` in its model's file, and
-measures how much longer fine-tuning takes without bfloat16.
-Seconds of jobs that stand beside the work, such as imports, come from the folders of `--starts`,
-which should be whole runs on a quiet machine.
+Each folder adds or replaces a row of its game and a row of its player, the model. `--games-only`
+keeps the players' rows, for runs with too few steps to measure them. `--players-only` keeps the
+games' rows and uses their tokens per trajectory, because a model with random weights writes longer
+ones. `--tokens` reads the length of trajectories from a published table, because a shortened run
+trains a different policy. `--float32` compares two runs of one study, the second with
+`train_dtype: float32` in its model's file, to measure the slowdown of fine-tuning without bfloat16.
+Fixed costs of jobs, such as imports, are measured in the folders of `--starts`, which should be
+whole runs on an idle machine.
 
 Example:
     python workflow_scripts/reference_rates.py results/bakeoff --starts results/bakeoff
@@ -42,19 +41,19 @@ from hgrpo.workflow.planning.reference import (
 )
 
 _PAGES = ("merge", "figures", "report")
-_SHARED_START = 1.0  # of Snakemake, before a stage that times itself begins
-_LOADS = 0.5  # of an evaluation, before it plays
+_SHARED_START = 1.0  # seconds of Snakemake before a stage starts its own timer
+_LOADS = 0.5  # seconds of loading before an evaluation plays
 
 
 def main() -> None:
-    """Read the runs and rewrite the file of rates."""
+    """Read the runs and update the file of rates."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("results", nargs="+", type=Path, help="folders of finished studies")
-    parser.add_argument("--starts", nargs="+", type=Path, help="folders of whole quiet runs")
-    parser.add_argument("--games-only", action="store_true", help="write no players' rows")
-    parser.add_argument("--players-only", action="store_true", help="write no games' rows")
+    parser.add_argument("--starts", nargs="+", type=Path, help="folders of whole runs")
+    parser.add_argument("--games-only", action="store_true", help="keep the players' rows")
+    parser.add_argument("--players-only", action="store_true", help="keep the games' rows")
     parser.add_argument("--tokens", type=Path, help="cost.csv of a whole run of the study")
     parser.add_argument("--float32", action="store_true", help="compare two runs of one study")
     parser.add_argument("--out", type=Path, default=REFERENCE)
@@ -82,7 +81,7 @@ def main() -> None:
 
 
 def _put(rows: list[dict], row: dict) -> None:
-    """Put a row in the place of that with the same names."""
+    """Add a row, or replace the row with the same names."""
     rows[:] = [other for other in rows if _of(other) != _of(row)] + [row]
     rows.sort(key=_of)
 
@@ -120,7 +119,7 @@ def game(folder: Path, published: Path | None = None) -> dict:
 
 
 def _lengths(folder: Path) -> tuple[float, float]:
-    """Mean turns and tokens of the run's trajectories of training."""
+    """Mean turns and tokens of the run's training trajectories."""
     totals = [_json(path) for path in sorted(folder.glob("rl/*/*/*/summary.json"))]
     turns, tokens, count = (
         sum(total[f"total_{name}"] for total in totals)
@@ -152,7 +151,7 @@ def player(folder: Path, games: Sequence[dict] = ()) -> dict:
         "play": _short(play),
         "update": _short(update),
         "continuation": _short(continuation or play),
-        # A short evaluation takes hardly longer than its start.
+        # The time of a short evaluation is dominated by its start.
         "evaluation": _short(max(_ratio(played), play / 2)),
     }
 

@@ -1,6 +1,4 @@
-"""Write docs/sandbox/rules.md and docs/sandbox/runs.md: what rules are, and what studies run.
-
-Both are made from the code and from configs/sandbox, so they cannot say anything else.
+"""Generate docs/sandbox/rules.md and docs/sandbox/runs.md from the code and configs/sandbox.
 
 Example:
     python workflow_scripts/sandbox_pages.py
@@ -33,18 +31,18 @@ _TITLES = {
 _RULES = """\
 # Rules of the sandbox
 
-This page says what each rule computes, where its formulas come from, what it keeps of these sources
-and changes, and what it needs of a run. "The original" is the sandbox whose commands ours takes. A
-formula without a source of its own has those of the formulas that it uses. A run that lacks a need
-is refused. Needs in *italics* are softer: without them a run computes something, but it equals
-another arm, or one of its settings has no effect. Such a run is refused unless `allow_degenerate`
-is true. `workflow_scripts/sandbox_pages.py` makes this page from the code.
+This page describes each rule: its computation, the sources of its formulas, its deviations from
+these sources, and its requirements. "The original" is the sandbox whose commands ours supports. A
+formula without a source inherits the sources of the formulas that it uses. A run that does not meet
+a requirement is rejected. Requirements in *italics* are softer: without them a run equals another
+arm, or one of its settings has no effect. Such a run is rejected unless `allow_degenerate` is true.
+`workflow_scripts/sandbox_pages.py` generates this page from the code.
 """
 _RUNS = """\
 # Runs of the sandbox
 
-Every arm of every study, with what it changes of the study's base. An arm that stands in several
-studies with the same settings runs once. `workflow_scripts/sandbox_pages.py` makes this page from
+All arms of all studies, with their changes to the study's base. Identical arms of several studies
+run once. `workflow_scripts/sandbox_pages.py` generates this page from
 [configs/sandbox](../../configs/sandbox).
 """
 _LINK = re.compile(r"https?://[^\s,)\]]+")

@@ -1,1 +1,0 @@
-"""The commands: `python -m hgrpo.cli.<name>`, and `python -m hgrpo.cli.stage <stage>`."""

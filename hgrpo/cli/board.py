@@ -1,9 +1,8 @@
 """Send a study's training logs to TensorBoard or Weights & Biases.
 
-The command sends the steps that results/<study> holds, and changes nothing there. With --follow it
-goes on until every run is done. Step numbers continue from one round of a run to the next.
-Weights & Biases reads its own environment variables: WANDB_API_KEY logs in, and with
-WANDB_MODE=offline it only writes to a folder.
+The command only reads results/<study>. With --follow it continues until every run is done. Step
+numbers continue from one round of a run to the next. For Weights & Biases, set WANDB_API_KEY, or
+WANDB_MODE=offline to write only to a local folder.
 
 Examples:
   python -m hgrpo.cli.board results/bakeoff --tensorboard boards && tensorboard --logdir boards
@@ -21,20 +20,20 @@ from hgrpo.store.entry import read_plan
 
 
 def main() -> None:
-    """Parse the arguments and send the logs."""
+    """Send the logs."""
     parser = command_parser(__doc__)
     parser.add_argument("results", type=Path, help="folder of the study, results/<study>")
-    parser.add_argument("--tensorboard", type=Path, metavar="FOLDER", help="write event files here")
-    parser.add_argument("--wandb", metavar="PROJECT", help="send to this project")
+    parser.add_argument("--tensorboard", type=Path, metavar="FOLDER", help="folder of event files")
+    parser.add_argument("--wandb", metavar="PROJECT", help="Weights & Biases project")
     parser.add_argument(
         "--follow",
         type=float,
         metavar="SECONDS",
-        help="check for new steps at this interval until every run is done",
+        help="interval of checks for new steps, until every run is done",
     )
     args = parser.parse_args()
     if args.tensorboard is None and args.wandb is None:
-        raise UserError("give --tensorboard FOLDER, --wandb PROJECT, or both")
+        raise UserError("pass --tensorboard FOLDER, --wandb PROJECT, or both")
     plans = run_plans(read_plan(args.results))
     board = Board(args.results, plans, args.tensorboard, args.wandb)
     try:

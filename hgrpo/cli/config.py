@@ -1,4 +1,4 @@
-"""Print a study with every name resolved, or the settings that one of its stages gets as --config.
+"""Print a study with all names resolved, or the --config of one of its stages.
 
 Examples:
   python -m hgrpo.cli.config bakeoff rounds=3 training.lr=1e-4
@@ -23,17 +23,15 @@ _OF_ONE_METHOD = tuple(stage for stage in STAGES if belongs_to_an_arm(stage))
 
 
 def main() -> None:
-    """Print the study or a stage's part of it."""
+    """Print the study or the settings of a stage."""
     parser = command_parser(__doc__)
-    parser.add_argument(
-        "study", type=Path, help="a study, by its name or its file in configs/studies"
-    )
-    add_settings(parser, "in place of the study's, as for make plan")
-    parser.add_argument("--stage", choices=STAGES, help="print what this stage is given, as JSON")
-    parser.add_argument("--method", help=f"for the stages {', '.join(_OF_ONE_METHOD)}")
+    parser.add_argument("study", type=Path, help="name of a study, or its file in configs/studies")
+    add_settings(parser, "override a key of the study")
+    parser.add_argument("--stage", choices=STAGES, help="print the settings of this stage as JSON")
+    parser.add_argument("--method", help=f"required by the stages {', '.join(_OF_ONE_METHOD)}")
     args = parser.parse_intermixed_args()
     if args.method and args.stage not in _OF_ONE_METHOD:
-        parser.error(f"--method is for --stage {', '.join(_OF_ONE_METHOD)}")
+        parser.error(f"--method requires --stage {', '.join(_OF_ONE_METHOD)}")
     file = args.study if args.study.suffix else Path("configs/studies", f"{args.study}.yaml")
     study = load_study(file, read_assignments(args.settings))
     if args.stage:
@@ -43,10 +41,10 @@ def main() -> None:
 
 
 def stage_text(study: Study, stage: str, method: str | None) -> str:
-    """What the pipeline gives a stage as --config: one line of JSON.
+    """The --config that the pipeline passes to a stage, as one line of JSON.
 
     Raises:
-        UserError: the stage belongs to one method, and `method` is missing or unknown.
+        UserError: the stage runs once per method, and `method` is missing or unknown.
     """
     if stage in _OF_ONE_METHOD and method not in study.methods:
         problem = "--method is missing" if method is None else f"--method {method}: unknown"

@@ -1,7 +1,7 @@
-"""Print what a study has cost so far, by arm: seconds, GPU-hours, tokens, judges and money.
+"""Print a study's cost so far, by arm: seconds, GPU-hours, tokens, judges and money.
 
-Seconds are those that the jobs recorded. Money is for cores and GPUs by the prices of a profile;
-what judges were paid stands beside it.
+Seconds are the recorded durations of the jobs. Money covers cores and GPUs, with the prices of a
+profile; judges' fees are in a separate column.
 
 Examples:
     python -m hgrpo.cli.cost results/bakeoff
@@ -39,12 +39,12 @@ _COLUMNS = {
 
 
 def main() -> None:
-    """Print the table, as text or as CSV."""
+    """Print the costs as a table or as CSV."""
     parser = command_parser(__doc__)
     parser.add_argument("results", type=Path, help="results/<study>")
-    about = "folder of a profile with prices.yaml (default profiles/laptop, which has none)"
+    about = "folder of a profile with prices.yaml (default: profiles/laptop, without prices)"
     add_profile(parser, about)
-    parser.add_argument("--csv", action="store_true", help="as CSV, with unrounded numbers")
+    parser.add_argument("--csv", action="store_true", help="print CSV with unrounded numbers")
     args = parser.parse_args()
     study, profile = recorded_study(args.results), read_profile(args.profile)
     order = sorted(
@@ -60,20 +60,20 @@ def main() -> None:
 def spent(
     folder: Path, arms: Iterable[str], resources: Resources, profile: Profile
 ) -> pd.DataFrame:
-    """The cost of each arm, a row each: the shared jobs first, and the sum last (arm "all").
+    """The cost of each arm, one row per arm: shared jobs first, the total last (arm "all").
 
-    Jobs that took their results from an equal job cost nothing here. For a retried job only the
-    last attempt counts.
+    Jobs whose results were copied from an equal job are free. For a retried job, only the last
+    attempt counts.
 
     Args:
         folder: results/<study>.
-        arms: names of the arms that come first; others in the folder follow.
+        arms: names of the arms to list first; other arms in the folder follow.
         resources: resources of each stage.
-        profile: the profile that the study ran under.
+        profile: the profile of the study's run.
 
     Returns:
-        By arm: jobs; their seconds one after the other; core-hours, GPU-hours and the money for
-        them; tokens of training play with continuations; judge dollars with unconfirmed calls.
+        By arm: number of jobs; their total seconds; core-hours, GPU-hours and their price; tokens
+        of training rollouts and continuations; judge dollars including unconfirmed calls.
     """
     prices, jobs = profile.prices, []
     for made in linked_jobs(folder):
@@ -95,7 +95,7 @@ def spent(
 
 
 def _played(folder: Path) -> pd.DataFrame:
-    """Tokens and judge dollars of all runs of an arm, from their training logs."""
+    """Total tokens and judge dollars of each arm, from the training logs."""
     logs = read_logs(sorted(folder.glob("rl/*/*/*/train_log.json")))
     if logs.empty:
         return pd.DataFrame(columns=["tokens", "judge_dollars"], dtype=float)
@@ -106,7 +106,7 @@ def _played(folder: Path) -> pd.DataFrame:
 
 
 def lines(costs: pd.DataFrame, prices: Prices | None) -> list[str]:
-    """The table as text, with a note if the prices are made up."""
+    """The lines of the table, and a note if the prices are examples."""
     table = costs.reset_index()
     heads, formats = zip(*(_COLUMNS[name] for name in table.columns), strict=True)
     heads = [head or prices.currency for head in heads]

@@ -1,4 +1,4 @@
-"""Functions that several commands share: make the argument parser, and read their options."""
+"""Shared functions of the commands: argument parser and options."""
 
 import argparse
 import json
@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 
 def read_config(value: str) -> dict:
-    """The mapping in `value`: a JSON object as text, or the path of a JSON or YAML file.
-
-    Raises:
-        UserError: the value is neither; the message says what is wrong.
-    """
+    """The mapping in `value`: JSON text, or the path of a JSON or YAML file; else UserError."""
     text, name = value, "--config"
     if not value.lstrip().startswith("{"):
         path = Path(value)
@@ -33,38 +29,35 @@ def read_config(value: str) -> dict:
     except (json.JSONDecodeError, yaml.YAMLError) as error:
         raise UserError(f"{name}: neither JSON nor YAML ({error})") from None
     if not isinstance(loaded, dict):
-        raise UserError(f"{name}: a mapping was expected, not {type(loaded).__name__}")
+        raise UserError(f"{name}: expected a mapping, not {type(loaded).__name__}")
     return loaded
 
 
 def command_parser(docstring: str) -> argparse.ArgumentParser:
-    """A parser that shows the command's docstring as its help text.
-
-    It raises UserError where argparse would exit, so parse within `hgrpo.command.run`.
-    """
+    """A parser with the docstring as help text; it raises UserError where argparse would exit."""
     return OneLineParser(
         description=docstring, formatter_class=argparse.RawDescriptionHelpFormatter
     )
 
 
 def add_settings(parser: argparse.ArgumentParser, help: str = "any key of a study") -> None:
-    """Add the words KEY=VALUE, which replace keys of a study's file."""
-    # Without a default, argparse calls these words required when another one is missing.
+    """Add the arguments KEY=VALUE, which override keys of a study's file."""
+    # Without a default, argparse reports these arguments as required when another one is missing.
     parser.add_argument("settings", nargs="*", default=[], metavar="KEY=VALUE", help=help)
 
 
 def add_profile(parser: argparse.ArgumentParser, help: str) -> None:
-    """Add the option --profile, the folder of a profile of Snakemake."""
+    """Add the option --profile, the folder of a Snakemake profile."""
     parser.add_argument("--profile", type=Path, default=Path("profiles/laptop"), help=help)
 
 
 def named_study(words: Sequence[str]) -> "Study":
-    """The study that words KEY=VALUE name, `bakeoff` by default, with the keys that they change.
+    """The study of arguments KEY=VALUE, by default `bakeoff`, with their overrides.
 
     Raises:
-        UserError: there is no such study, or a key or value is wrong.
+        UserError: there is no such study, or a key or value is invalid.
     """
-    # Imported here: the jobs of stages import this module and read no study.
+    # Imported here because stage jobs import this module but read no study.
     from hgrpo.study.overrides import OF_THE_RUN, read_assignments
     from hgrpo.study.study import load_study
 

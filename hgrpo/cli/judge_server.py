@@ -1,30 +1,28 @@
-"""Serve the offline rubric at a local, OpenAI-compatible address, for drills with failed calls.
+"""Serve the offline rubric at a local, OpenAI-compatible address, to test failing calls.
 
-The server scores by rules (`score` in hgrpo/games/<name>/judge.py) and answers in the JSON of a
-language model. A method uses it with these settings, where each address has cached scores of its
-own:
+The server scores by rules (`score` in hgrpo/games/<name>/judge.py) and answers with the JSON of a
+language model. Use it for a method with these settings; scores are cached per address:
 
   model: offline-rubric
   base_url: http://127.0.0.1:8123/v1
   api_key_env: null
 
-When the server is ready, it prints one line with its address. It answers POST /v1/chat/completions
-as OpenAI does, and
+When ready, the server prints its address. It answers POST /v1/chat/completions like OpenAI, and
 
-  GET /stats        counts to compare with a drill's train_log.json: requests, answered, refused,
+  GET /stats        counts to compare with train_log.json: requests, answered, refused,
                     one count for each fault, input_tokens and output_tokens
 
-Tokens are UTF-8 bytes / 4, rounded up. The server ignores API keys. End it with Ctrl-C or SIGTERM.
+Tokens are UTF-8 bytes / 4, rounded up. API keys are ignored. Stop it with Ctrl-C or SIGTERM.
 
-Faults for drills, each on a share of the requests (`--fault NAME=SHARE`, several allowed):
+Faults to inject into a share of the requests (`--fault NAME=SHARE`, repeatable):
   rate-limit=0.2    HTTP 429 on a fifth of the requests
   drop=0.2          the connection closes without an answer
   timeout=0.2       no answer until the client hangs up
   malformed=0.2     an answer cut in the middle of its JSON
   wrong-length=0.2  an answer without its last score
-A request gets the first fault that is drawn, in this order. A draw depends on --seed, the request,
-and how often that request was sent before. The order of different requests does not matter.
-With five faults at 0.2, 0.8^5 = 33 % of the requests get a good answer.
+The faults are drawn in this order, and the first one drawn applies. A draw depends on --seed, the
+request, and the number of times it was sent before, not on the order of different requests. With
+five faults at 0.2, 0.8^5 = 33 % of the requests are answered correctly.
 
 Examples:
   python -m hgrpo.cli.judge_server --port 8123
@@ -40,21 +38,21 @@ from hgrpo.credit.judge.settings import RUBRIC
 
 
 def main() -> None:
-    """Parse the arguments and serve until a signal."""
+    """Serve until a signal."""
     parser = command_parser(__doc__)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
-    parser.add_argument("--port", type=int, default=0, help="0 picks a free one")
+    parser.add_argument("--port", type=int, default=0, help="0 picks a free port")
     parser.add_argument(
         "--fault", type=_fault, action="append", default=[], metavar="NAME=SHARE", help="see above"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the faults")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the faults")
     args = parser.parse_args()
     server = JudgeServer((args.host, args.port), FaultPlan(dict(args.fault), args.seed))
     try:
         print(f"judge server: {RUBRIC} at {server.url}", flush=True)
         server.serve_forever(poll_interval=0.1)
     except KeyboardInterrupt:
-        pass  # users end the server with Ctrl-C
+        pass  # Ctrl-C is the normal way to stop the server
     finally:
         server.server_close()
 

@@ -1,9 +1,8 @@
-"""Show how far a study is: the jobs of every stage, and the progress of those that run.
+"""Show the progress of a study: the jobs of every stage, and the progress of running jobs.
 
-The command reads what the jobs write while they run, on any machine that sees the results folder.
-It writes nothing. A `waiting` job waits for other jobs or for a core. Work left is the sum of the
-unfinished jobs' times, as `make plan` estimates them. When the report is written, the command
-prints its headline and ends.
+The command only reads the results folder, from any machine with access to it. A `waiting` job waits
+for other jobs or for a core. Work left is the total time of the unfinished jobs, as estimated by
+`make plan`. When the report is finished, the command prints its headline and exits.
 
 Examples:
   python -m hgrpo.cli.monitor results/bakeoff              # until the report, or Ctrl-C
@@ -27,10 +26,10 @@ from hgrpo.workflow.watch import JobStatus, State, job_statuses, screen, work_le
 
 
 def main() -> None:
-    """Parse the arguments, and show the screen once or until the report is written."""
+    """Show the screen once, or until the report is written."""
     parser = command_parser(__doc__)
     parser.add_argument("results", type=Path, help="folder of the study, results/<study>")
-    parser.add_argument("--once", action="store_true", help="print the screen and end")
+    parser.add_argument("--once", action="store_true", help="print the screen once and exit")
     parser.add_argument("--every", type=float, default=5.0, metavar="SECONDS", help="default 5")
     args = parser.parse_args()
     if args.once or not sys.stdout.isatty():
@@ -42,20 +41,16 @@ def main() -> None:
 
 
 def look(results: Path) -> tuple[str, Sequence[JobStatus]]:
-    """The screen of a study, and the states of its jobs.
-
-    Raises:
-        UserError: config.yaml is missing or wrong.
-    """
+    """The screen of a study, and the states of its jobs."""
     study = recorded_study(results)
     jobs = job_statuses(read_plan(results))
     return screen(study.config.name, jobs, work_left(study, jobs)), jobs
 
 
 def _watch(results: Path, every: float) -> None:
-    """Show the screen again and again until every job is done."""
+    """Refresh the screen until every job is done."""
     file = recorded_file(results)
-    waits = f"waiting for {file}, which the study's first job writes; Ctrl-C ends this"
+    waits = f"waiting for {file}, which the study's first job writes; press Ctrl-C to exit"
     with Live(waits, auto_refresh=False) as live:
         while True:
             if file.is_file():

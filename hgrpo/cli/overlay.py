@@ -1,7 +1,7 @@
-"""Draw learning curves of runs from anywhere in one picture: label=path, as often as you like.
+"""Draw learning curves of arbitrary runs in one plot: pass --run once for each.
 
-A path is a results folder or a methods_comparison.json, ours or H-GRPO's, with `:arm` behind it if
-it has several arms. Nothing is compared: other people's runs have other tasks, panels and budgets.
+A path is a results folder or a methods_comparison.json of this project or of H-GRPO, followed by
+`:arm` if it has several arms. No statistics, because tasks, panels and budgets may differ.
 
 Example:
     python -m hgrpo.cli.overlay --out overlay.svg \\
@@ -24,7 +24,7 @@ _ROUNDS = "_per_round_eval"
 
 
 class Round(BaseModel):
-    """The part of an evaluation that is drawn; other keys are ignored."""
+    """The plotted keys of an evaluation; other keys are ignored."""
 
     model_config = ConfigDict(allow_inf_nan=False)
     round: int
@@ -37,34 +37,30 @@ class _Run(BaseModel):
 
 
 def main() -> None:
-    """Read the runs, draw them, and write the numbers beside the picture."""
+    """Read the runs, and write the plot and its data."""
     parser = command_parser(__doc__)
     parser.add_argument("--run", action="append", required=True, metavar="LABEL=PATH[:ARM]")
     parser.add_argument("--out", type=Path, required=True, help="SVG or PDF file to write")
     args = parser.parse_args()
     runs = dict(map(read_run, args.run))
-    # Imported here: a mistake in the options should not wait for matplotlib.
+    # Imported here so that a mistake in the options is reported before matplotlib loads.
     from hgrpo.report.overlay import draw
 
     draw(runs, args.out)
-    print(f"{args.out}: {', '.join(runs)}; the numbers are in {args.out.with_suffix('.csv')}")
+    print(f"{args.out}: {', '.join(runs)}; data: {args.out.with_suffix('.csv')}")
 
 
 def read_run(text: str) -> tuple[str, list[dict]]:
-    """The label and the rounds of `LABEL=PATH[:ARM]`.
-
-    Raises:
-        UserError: the text or the file is not of that form, or has no such arm.
-    """
+    """The label and the rounds of `LABEL=PATH[:ARM]`; UserError if there is no such file or arm."""
     label, _, place = text.partition("=")
     path, arm = Path(place).expanduser(), ""
-    if not path.exists():  # a path may have colons in it
+    if not path.exists():  # a path may contain colons
         place, _, arm = place.rpartition(":")
         path = Path(place).expanduser()
     file = path / "report" / _FILE if path.is_dir() else path
     where = f"--run {label}: {file}"
     if not file.is_file():
-        raise UserError(f"{where}: no such file; LABEL=PATH or LABEL=PATH:ARM was expected")
+        raise UserError(f"{where}: no such file; expected LABEL=PATH or LABEL=PATH:ARM")
     try:
         arms = json.loads(file.read_bytes())
         known = [name for name, entry in arms.items() if _ROUNDS in entry]
@@ -73,7 +69,7 @@ def read_run(text: str) -> tuple[str, list[dict]]:
     if not arm and len(known) == 1:
         arm = known[0]
     if arm not in known:
-        problem = f"no arm {arm!r}" if arm else "name one arm with :ARM"
+        problem = f"no arm {arm!r}" if arm else "several arms; choose one with :ARM"
         raise UserError(f"{where}: {problem}{did_you_mean(arm, known)}")
     curve = validate(_Run, {"rounds": arms[arm][_ROUNDS]}, f"{where}: {arm}")
     return label, curve.model_dump()["rounds"]

@@ -1,10 +1,9 @@
-"""Print what a run would do: jobs, hours, money and disk, by stage and by arm.
+"""Print the plan of a run: jobs, hours, money and disk space, by stage and by arm.
 
-Estimates of seconds and bytes are means over past jobs of the same stage and arm. Without them,
-they come from the study's other arms; before any job, from rates of a reference machine; on GPUs,
-from the time limits in `resources`, as a ceiling. Such estimates are marked. Money needs
-prices: `prices.yaml` in the profile's folder. For a judge behind an endpoint, the plan also gives
-the most calls that the remaining rounds can make.
+Seconds and bytes are means over past jobs of the same stage and arm. Without past jobs, they are
+based on the study's other arms, on rates of a reference machine, or, on GPUs, on the time limits in
+`resources` as an upper bound. Such estimates are marked. Money requires `prices.yaml` in the
+profile's folder. For judges behind an endpoint, the plan shows the maximum number of calls.
 
 Examples:
     python -m hgrpo.cli.plan study=bakeoff seeds=11,23 rounds=7
@@ -36,12 +35,12 @@ from hgrpo.workflow.preflight import missing_variables
 
 
 def main() -> None:
-    """Print a run's plan."""
+    """Print the plan of a run."""
     parser = command_parser(__doc__)
     add_settings(parser, "any key of a study, with dots")
-    add_profile(parser, "folder of a profile (default profiles/laptop)")
+    add_profile(parser, "folder of a profile (default: profiles/laptop)")
     parser.add_argument(
-        "--cores", type=int, help="cores of this machine that run jobs (default: the profile's)"
+        "--cores", type=int, help="number of local cores for jobs (default: the profile's)"
     )
     args = parser.parse_intermixed_args()
     profile, study = read_profile(args.profile, args.cores), named_study(args.settings)
@@ -53,14 +52,7 @@ def main() -> None:
 def report(
     study: Study, expected: list[Forecast], profile: Profile, environment: Mapping[str, str]
 ) -> list[str]:
-    """Lines of the plan: a table by stage, a table by arm, and notes on both.
-
-    Args:
-        study: the study to plan.
-        expected: a forecast for each of its jobs.
-        profile: the profile of the run.
-        environment: environment variables, which may hold a judge's API key.
-    """
+    """Lines of the plan: a table by stage, a table by arm, and notes."""
     by_stage = grouped(expected, "stage", STAGES)
     by_arm = grouped(expected, "arm", [SHARED, *study.methods])
     calls = service_call_lines(study, expected, environment)
@@ -75,7 +67,7 @@ def report(
 def service_call_lines(
     study: Study, expected: Iterable[Forecast], environment: Mapping[str, str]
 ) -> list[str]:
-    """For each arm with rounds to play, one line on the outside service that its credit calls."""
+    """A line for each arm with remaining rounds whose credit calls an external service."""
     to_run = Counter(one.job.arm for one in expected if one.job.stage == "rl_round" and one.to_run)
     lines = []
     for name, arm in study.methods.items():

@@ -1,10 +1,9 @@
-"""Check a machine for a study: list what it lacks, then run one step from end to end.
+"""Check whether a machine can run a study, then run one training step from end to end.
 
-First the command looks for packages, GPUs, the engine, keys, data, the model and its chat template,
-and disk space; with a cluster's profile also for the plug-in of Snakemake and for Slurm, whose
-nodes need the GPU. If something is missing, it lists that and exits with status 2. Otherwise it
-runs the whole pipeline once with one training step a round and a few test games, in
-results/.probe/<study>, and removes the results if all went well.
+The command checks packages, GPUs, the engine, API keys, data, the model and its chat template, and
+disk space; with a cluster profile also Snakemake's plug-in and Slurm. If a requirement is missing,
+it exits with status 2. Otherwise it runs the whole pipeline in results/.probe/<study>, with one
+training step per round and a few test games, and removes these results after success.
 
 Examples:
     python -m hgrpo.cli.probe study=webshop_5x40_cpu
@@ -29,35 +28,35 @@ from hgrpo.workflow.planning.profile import read_profile
 from hgrpo.workflow.probe import findings, one_step
 
 FOLDER = Path("results/.probe")
-# Lines of Snakemake's output that are shown if the step fails.
+# Number of lines of Snakemake's output to show after a failure.
 _TAIL = 20
 
 
 def main() -> None:
-    """List what the machine has and lacks; then run one step."""
+    """Print the checks, then run one step."""
     parser = command_parser(__doc__)
     add_settings(parser)
-    add_profile(parser, "folder of a profile (default profiles/laptop)")
-    parser.add_argument("--check-only", action="store_true", help="run no step")
+    add_profile(parser, "folder of a profile (default: profiles/laptop)")
+    parser.add_argument("--check-only", action="store_true", help="do not run a step")
     args = parser.parse_intermixed_args()
     profile = read_profile(args.profile)
     if profile.in_bucket and not args.check_only:
         raise UserError(
-            f"{args.profile}: one step would write among the results in the store; --check-only "
-            "looks at this machine alone"
+            f"{args.profile}: a test step would write to the bucket of the results; pass "
+            "--check-only to check only this machine"
         )
     study = named_study(args.settings)
     needs = findings(study, os.environ, Path(), profile)
     print("\n".join(lines(needs)))
     if lacking := [finding.name for finding in needs if finding.lacking]:
-        raise UserError(f"study {study.config.name}: this machine lacks {', '.join(lacking)}")
+        raise UserError(f"study {study.config.name}: missing on this machine: {', '.join(lacking)}")
     if not args.check_only:
         print("one step of every stage ...", flush=True)
         _run_one_step(one_step(study), args.profile, FOLDER / study.config.name)
 
 
 def lines(needs: list[Finding]) -> list[str]:
-    """One line per finding: `+` if it is there, `-` if it lacks, `?` if only a node can show it."""
+    """One line per finding: `+` available, `-` missing, `?` only a compute node can tell."""
     width = max(len(finding.name) for finding in needs)
     marks = {False: "+", True: "-", None: "?"}
     return [f"{marks[each.lacking]} {each.name:<{width}}  {each.text}" for each in needs]
@@ -66,12 +65,12 @@ def lines(needs: list[Finding]) -> list[str]:
 def _run_one_step(settings: list[str], profile: Path, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    # A profile may name files beside it by their path from the project's folder.
+    # A profile may refer to files by paths relative to the project's folder.
     (folder / "profiles").symlink_to(Path("profiles").resolve())
     command = [sys.executable, "-m", "snakemake", "--workflow-profile", str(profile)]
     command += ["--directory", str(folder), "--config", *as_config(settings)]
     began = time.perf_counter()
-    # The jobs start in another folder and must run the code of this checkout all the same.
+    # The jobs start in another folder but must run the code of this checkout.
     paths = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     env = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, env=env)

@@ -1,7 +1,7 @@
-"""Run a job of a stage: its module declares the options and holds the help text.
+"""Run a job of a stage; the stage's module defines the options and the help text.
 
-`--job FILE` reads all of them, and the settings, from the file that the pipeline wrote for the job,
-and records what the result was made from beside it.
+`--job FILE` reads settings and options from the pipeline's job file, and writes the record of the
+result (made.json) beside it.
 """
 
 import argparse
@@ -35,15 +35,15 @@ from hgrpo.store.plan import STORE
 # Option -> type and help.
 _JOB_OPTIONS = {
     "method": (str, "name of the arm"),
-    "seed": (int, "of the run; in stages before the runs, of the environment's draws (then 0)"),
+    "seed": (int, "seed of the run; in stages before the runs, of the environment (then 0)"),
     "round": (int, "number of the round, from 1; round 0 is the SFT policy"),
 }
-# Keys of a config.yaml that describe the run that wrote it. They are not settings.
+# Keys of a config.yaml that describe the run and are not settings.
 _RECORDED = {"provenance", "packages", "code", "python", "revision", "hardware"}
 
 
 def main() -> None:
-    """Run the stage that the first argument names."""
+    """Run the stage given by the first argument."""
     run_stage(load(sys.argv[1]), sys.argv[2:])
 
 
@@ -51,8 +51,8 @@ def run_stage(stage: ModuleType, words: Sequence[str]) -> None:
     """Run a stage, a module of `hgrpo.stages`, with the arguments `words`.
 
     Raises:
-        UserError: the settings have a mistake in them, the job's code is not the one that it was
-            planned with, or the stage fails.
+        UserError: the settings are invalid, the code has changed since the job was planned, or the
+            stage fails.
     """
     if words[:1] == ["--job"] and len(words) > 1:
         run_planned(stage, Path(words[1]), words[2:])
@@ -64,28 +64,25 @@ def run_stage(stage: ModuleType, words: Sequence[str]) -> None:
 
 
 def run_planned(stage: ModuleType, file: Path, words: Sequence[str]) -> None:
-    """Run a job of the pipeline, unless one with the same inputs has finished.
+    """Run the job of a file results/store/<key>/job.json, or copy the results of an equal job.
 
-    Args:
-        stage: the stage.
-        file: results/store/<key>/job.json.
-        words: further arguments, which change no result.
+    `words` are further arguments that do not affect results.
     """
     began, entry = time.time(), file.parent
     job = json.loads(file.read_bytes())
     config = str(STORE / "settings" / f"{job['settings']}.json")
     settings = read_config(config)
     if settings_digest(settings) != job["settings"]:
-        raise UserError(f"{config}: edited; start the run again, and it writes the file anew")
+        raise UserError(f"{config}: edited; start the run again to restore the file")
     _check_code(stage, settings, job["code"])
     args = _parser(stage).parse_args(["--config", config, *job["words"], *words])
     with written_progress(Path(job["log"])):
         checked = read_settings(stage, settings, _job(stage, args))
-        if "RANK" in os.environ:  # one of several processes; the one that started them records
+        if "RANK" in os.environ:  # a worker of a multi-process job; its parent writes the record
             _run(stage, checked, args, job["code"])
         elif not take_equal(job, entry):
             _run(stage, checked, args, job["code"])
-            # What a job imports or reads late may have been edited while it ran.
+            # Check again, because late imports may have been edited during the job.
             _check_code(stage, settings, job["code"])
             record(job, entry, began)
             shutil.rmtree(entry / "unfinished", ignore_errors=True)
@@ -95,8 +92,7 @@ def run_planned(stage: ModuleType, file: Path, words: Sequence[str]) -> None:
 def _check_code(stage: ModuleType, settings: Mapping, planned: str) -> None:
     if code_hash(roots(_name(stage), settings)) != planned:
         raise UserError(
-            "the code that this job runs has changed since the run was planned; start the run "
-            "again, and it plans anew"
+            "the code of this job has changed since the run was planned; start the run again"
         )
 
 
@@ -106,7 +102,7 @@ def _run(stage: ModuleType, settings: BaseModel, args: argparse.Namespace, code:
     _seed_globals(_name(stage), job)
     try:
         stage.run(settings, job, stage.Paths(**paths))
-    except SystemExit as ended:  # a round that several processes share ends in this way
+    except SystemExit as ended:  # a multi-process round ends with sys.exit
         if ended.code:
             raise
 
@@ -116,7 +112,7 @@ def _job(stage: ModuleType, args: argparse.Namespace) -> Job:
 
 
 def _seed_globals(stage: str, job: Job) -> None:
-    """Seed what assigners and games draw from if they use no stream: each job draws others."""
+    """Seed the global generators by job, for assigners and games that use no stream."""
     seed = key(stage, job.method, job.seed, job.round) % 2**32
     random.seed(seed)
     np.random.seed(seed)
@@ -157,18 +153,14 @@ def _parser(stage: ModuleType) -> argparse.ArgumentParser:
 
 
 def read_settings(stage: ModuleType, loaded: Mapping, job: Job) -> BaseModel:
-    """Check a stage's settings: `loaded` holds only these, or is a whole resolved study.
-
-    Raises:
-        UserError: a section is missing, unknown, or has a mistake in it.
-    """
+    """Validate a stage's settings; `loaded` contains only these, or a whole resolved study."""
     sections = dict(loaded)
     if "from_whole_study" in vars(stage):
         sections = stage.from_whole_study(sections, job)
     model = stage.Settings
     others = sections.keys() - model.model_fields
     if others and model.model_config.get("extra") != "allow":
-        # Importing it takes as long as reading a stage's settings, and the pipeline gives no more.
+        # Imported only for whole studies, because the import is slow.
         from hgrpo.study.config import StudyConfig
 
         others &= StudyConfig.model_fields.keys() | _JOB_OPTIONS.keys() | _RECORDED

@@ -1,7 +1,7 @@
-"""Run a piece of the sandbox of update rules: small tasks in which the gradient can be watched.
+"""Run an experiment of the sandbox: update rules on small tasks whose gradients can be inspected.
 
-Pieces: rl, rl_oracle, opd, vpo, pedagogy. A command trains one arm; `snakemake sandbox_all` runs
-the studies of configs/sandbox.
+Experiments: rl, rl_oracle, opd, vpo, pedagogy. A command trains one arm; `snakemake sandbox_all`
+runs the studies of configs/sandbox.
 
 Examples:
   python -m hgrpo.cli.sandbox rl --help
@@ -18,11 +18,7 @@ from hgrpo.sandbox.rl import oracle_command
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Run the piece of the first word; a second word `train` changes nothing.
-
-    Raises:
-        UserError: there is no such piece, or a flag is wrong.
-    """
+    """Run the experiment given by the first argument; a second argument `train` has no effect."""
     piece, *rest = (sys.argv[1:] if words is None else words) or ["--help"]
     if piece in ("-h", "--help"):
         print(__doc__)
@@ -32,8 +28,8 @@ def main(words: Sequence[str] | None = None) -> None:
     elif piece in single_runs.COMMANDS:
         single_runs.run(piece, rest[rest[:1] == ["train"] :])
     else:
-        raise UserError(f"{piece}: no such piece{did_you_mean(piece, single_runs.COMMANDS)}")
+        raise UserError(f"{piece}: no such experiment{did_you_mean(piece, single_runs.COMMANDS)}")
 
 
 if __name__ == "__main__":
-    run(main, interrupted="nothing was written, because rows are written when all steps are done")
+    run(main, interrupted="nothing was written, because rows are written after the last step")

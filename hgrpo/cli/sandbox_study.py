@@ -1,4 +1,4 @@
-"""Run and report the studies of the sandbox; rules/sandbox.smk calls this.
+"""Run a job of a sandbox study; called by rules/sandbox.smk.
 
 Examples:
   snakemake sandbox_influence     one study, with its tables and figures
@@ -18,17 +18,17 @@ from hgrpo.sandbox.studies.study import SandboxStudy
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Do one job of a study."""
+    """Run one job of a study."""
     parser = command_parser(__doc__)
-    parser.add_argument("job", choices=_JOBS, help="what to do")
-    parser.add_argument("--config", required=True, help="the job's settings: JSON, or its file")
-    parser.add_argument("--output", type=Path, required=True, help="folder, or the page's file")
+    parser.add_argument("job", choices=_JOBS, help="kind of job")
+    parser.add_argument("--config", required=True, help="the job's settings: JSON, or a file")
+    parser.add_argument("--output", type=Path, required=True, help="output folder or page")
     args = parser.parse_args(words)
     _JOBS[args.job](read_config(args.config), args.output)
 
 
 def _run(job: Mapping[str, Any], target: Path) -> None:
-    """Train one run, if the code is still the one that its folder is named after."""
+    """Train one run, if the code has not changed since the run was planned."""
     from hgrpo.sandbox.studies.pieces import PIECES
     from hgrpo.sandbox.studies.training import train_arm
     from hgrpo.workflow.sandbox_rules import run_code
@@ -36,7 +36,7 @@ def _run(job: Mapping[str, Any], target: Path) -> None:
     settings = validate(PIECES[job["piece"]].model, job["settings"], job["piece"])
     code = run_code(job["piece"], settings)
     if job.get("code", code) != code:
-        raise UserError(f"{target}: the code was edited since this run was planned; run it again")
+        raise UserError(f"{target}: the code has changed since the run was planned; run it again")
     train_arm(job["piece"], job["settings"], code, target)
 
 
@@ -53,7 +53,7 @@ def _figures(job: Mapping[str, Any], target: Path) -> None:
 
 
 def _tiny(job: Mapping[str, Any], target: Path) -> None:
-    """Train all runs of a study that are not there yet, then write its tables and figures."""
+    """Train the missing runs of a study, then write its tables and figures."""
     from hgrpo.sandbox.studies.results import FIGURES
 
     folders = _runs(job["statistics"]).values()

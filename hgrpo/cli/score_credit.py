@@ -1,10 +1,10 @@
-"""Score the credit of a method, or of other code, for published rollouts whose truth is known.
+"""Score the credit of a method, or of external code, on published rollouts with ground truth.
 
-With --method, a file of configs/methods credits the rollouts, and the turns that it credits worst
-are listed. It must need no policy, no further play and no judge.
+--method takes a file of configs/methods whose credit requires no policy, no continuations and no
+judge. The command also lists the turns with the largest errors.
 
-A file of other code holds one row per turn with the columns task_id, rollout, turn and credit, and
-if the loss sees other numbers than the credit, advantage. docs/score_credit.md explains the format.
+A credit file has one row per turn with the columns task_id, rollout, turn and credit, and also
+advantage if the loss uses other values than the credit. docs/score_credit.md explains the format.
 
 Examples:
   python -m hgrpo.cli.score_credit --method Progressive
@@ -41,25 +41,25 @@ _DIGITS, _FLOOR = "%.6g", 1e-12
 
 
 def main() -> None:
-    """Score the method or the file, and print its row in the table of the built-in methods."""
+    """Score the method or the file, and print its row among the built-in methods."""
     parser = command_parser(__doc__)
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument(
-        "file", type=Path, nargs="?", help="Parquet file with the credit of every turn"
+        "file", type=Path, nargs="?", help="Parquet file with the credit of each turn"
     )
     source.add_argument("--method", help="name of a file in configs/methods")
     parser.add_argument(
         "--truth",
         type=Path,
         default=PUBLISHED,
-        help="folder of the rollouts and their truth (default: docs/truth of this checkout)",
+        help="folder of rollouts with ground truth (default: docs/truth of this checkout)",
     )
-    parser.add_argument("--name", help="name of the row (default: that of the method or file)")
-    parser.add_argument("--csv", type=Path, help="file to write the row to, as in truth.csv")
+    parser.add_argument("--name", help="name of the row (default: name of the method or file)")
+    parser.add_argument("--csv", type=Path, help="CSV file for the row, in the format of truth.csv")
     args = parser.parse_args()
     places, truth = read_published(args.truth)
     if args.method:
-        # Imported here: advantages need torch, and a file of credits does not.
+        # Imported here because advantages require torch and a file of credits does not.
         from hgrpo.evaluation.truth.update import credited
         from hgrpo.learning.method import MethodConfig
 
@@ -68,7 +68,7 @@ def main() -> None:
         credit, advantage = credited(method, args.truth)
         name = args.name or method.full_label
         flat = not truth.centred(advantage).any()
-        # Only credit that is not normalised can be of another size than the trajectory's advantage.
+        # Only unnormalised credit can differ in scale from the trajectory's advantage.
         turns = credit if method.turn_norm == "none" else np.zeros(1)
         rest = (advantage - (1 - method.alpha) * turns) / (method.alpha or 1.0)
         rest = rest[np.nan_to_num(advantage) != 0]  # a dead group's advantage is 0
@@ -95,10 +95,10 @@ def main() -> None:
     published = args.truth / "truth.csv"
     others = pd.read_csv(published) if published.is_file() else pd.DataFrame()
     if len(others) and not args.name:
-        others = others[others["method"] != args.method]  # a built-in method's published row
+        others = others[others["method"] != args.method]  # drop its published row
     print(compared(row, others))
     if args.method:
-        print("\nthe most wrong turns, with credit and truth as z-scores over all turns:")
+        print("\nturns with the largest errors (credit and truth as z-scores over all turns):")
         print(worst_turns(args.truth, credit, truth.advantage))
     for caution in filter(None, cautions):
         print(f"caution: {name}: {caution}", file=sys.stderr)
@@ -114,23 +114,23 @@ def shares(advantage: np.ndarray, truth: MeasuredTruth) -> dict[str, float | Non
 
 
 def against_truth(row: pd.Series) -> str:
-    """A caution where the interval of a correlation with the truth lies below 0, or spans it."""
+    """A caution if the interval of a correlation with the truth is below 0 or contains 0."""
     if row["advantage_pearson_upper"] < 0:
         where = ""
     elif row["within_pearson_upper"] < 0:
         where = " within trajectories"
     elif row["within_pearson_lower"] <= 0 <= row["within_pearson_upper"]:
-        return "within a trajectory, its correlation with the truth cannot be told from 0"
+        return "within a trajectory, its correlation with the truth is not distinguishable from 0"
     else:
         return ""
     return (
-        f"its advantages point against the truth{where}: check the sign of the credit, and that "
-        "each turn's credit stands at its own index"
+        f"its advantages correlate negatively with the truth{where}: check the sign of the credit, "
+        "and that each turn's credit is at its own index"
     )
 
 
 def exchanged(advantage: np.ndarray, truth: MeasuredTruth, row: pd.Series) -> str:
-    """A caution where advantages [N] of as many turns as rollouts fit the truth if transposed."""
+    """A caution if advantages [N] match the truth better with rollout and turn swapped."""
     side = int(truth.lengths[0])
     if len(advantage) != truth.groups * side**2 or set(truth.lengths) != {side}:
         return ""
@@ -140,13 +140,13 @@ def exchanged(advantage: np.ndarray, truth: MeasuredTruth, row: pd.Series) -> st
     if not other["within_pearson_lower"] > nearest:
         return ""
     return (
-        "with rollout and turn exchanged, its correlation with the truth within a trajectory is "
-        f"{other['within_pearson']:.2f}: check which is which"
+        "with rollout and turn swapped, its correlation with the truth within a trajectory is "
+        f"{other['within_pearson']:.2f}: check the order of the two"
     )
 
 
 def worst_turns(folder: Path, credit: np.ndarray, truth: np.ndarray) -> str:
-    """The turns where credit and truth, [N] each, differ most after a z-score, as a table."""
+    """A table of the turns with the largest difference between the z-scores of credit and truth."""
     turns = read_turns(folder / TURNS_FILE, [*TURN, "observation", "action"]).to_pandas()
     turns["credit"], turns["truth"] = standardise(credit, _FLOOR), standardise(truth, _FLOOR)
     for name in ("observation", "action"):
@@ -156,7 +156,7 @@ def worst_turns(folder: Path, credit: np.ndarray, truth: np.ndarray) -> str:
 
 
 def compared(row: pd.DataFrame, others: pd.DataFrame) -> str:
-    """The table as text, the closest method first; `row` is marked with `>`."""
+    """The table as text, best method first; `row` is marked with `>`."""
     cells = []
     for each in table_rows(pd.concat([others, row.assign(mine=True)], ignore_index=True)):
         numbers = [f"{value} ({interval})" if interval else value for value, interval in each.cells]
@@ -167,7 +167,7 @@ def compared(row: pd.DataFrame, others: pd.DataFrame) -> str:
 
 
 if __name__ == "__main__":
-    # An assigner may read hash() or the order of a set: both are then those of a training job.
+    # Restart with the hash seed of training jobs, because an assigner may depend on hash().
     if os.environ.get("PYTHONHASHSEED") != "0":
         again = [sys.executable, *sys.orig_argv[1:]]
         os.execve(sys.executable, again, os.environ | {"PYTHONHASHSEED": "0"})

@@ -1,6 +1,6 @@
 """Run a stage of the pipeline: `python -m hgrpo.cli.stage <stage> --help` describes its options.
 
-This module imports little, because a job that the warm process of the run takes over needs no more.
+This module has few imports, so that jobs in a fork of the warm process start fast.
 """
 
 import sys
@@ -10,7 +10,7 @@ from hgrpo.workflow.warm import run_warm
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1] not in STAGES:
-        sys.exit(f"error: the name of a stage was expected: {', '.join(STAGES)}")
+        sys.exit(f"error: expected the name of a stage: {', '.join(STAGES)}")
     ended = run_warm("hgrpo.cli.run_stage")
     if ended is not None:
         sys.exit(ended)

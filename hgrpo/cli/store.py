@@ -1,13 +1,13 @@
-"""The store of results: list it, explain a result, remove what no study names, share results.
+"""Manage the store of results: list, explain, remove and share them.
 
 Examples:
-    python -m hgrpo.cli.store list                      every result: what, when, how long, how big
-    python -m hgrpo.cli.store show results/bakeoff/sft  sources, readers and links of a result
-    python -m hgrpo.cli.store why study=bakeoff         what will run, and what changed since
-    python -m hgrpo.cli.store why results/bakeoff/sft   why it ran: what changed since the last one
-    python -m hgrpo.cli.store gc                        remove what no folder of results leads to
+    python -m hgrpo.cli.store list                      all results: job, time, duration, size
+    python -m hgrpo.cli.store show results/bakeoff/sft  a result's inputs, dependents and links
+    python -m hgrpo.cli.store why study=bakeoff         jobs to run, and the changes behind them
+    python -m hgrpo.cli.store why results/bakeoff/sft   changes since the previous result
+    python -m hgrpo.cli.store gc                        remove unreferenced results
     python -m hgrpo.cli.store export study=bakeoff methods=Vine seeds=11 --out vine.tar
-    python -m hgrpo.cli.store import vine.tar           then a run takes the results from the store
+    python -m hgrpo.cli.store import vine.tar           import results; runs then reuse them
 """
 
 import argparse
@@ -33,9 +33,9 @@ from hgrpo.store.plan import MADE, STORE, Plan, Planned, flat
 from hgrpo.study.overrides import as_config
 
 _DAY_S = 86_400
-# Folders of keys, among others in the store.
+# Glob pattern of the jobs' folders in the store.
 KEY_GLOB = "[0-9a-f]" * 16
-# Links to the jobs of each archive, so that `gc` keeps them until the user removes the links.
+# Links to imported jobs, so that `gc` keeps them until the user removes the links.
 IMPORTED = STORE.with_name("imported")
 RESULT = "a path below results/<study>, a key or its first digits"
 
@@ -50,25 +50,25 @@ def main() -> None:
         command.set_defaults(function=function)
         return command
 
-    add("list", show_list, "every result in the store")
-    add("show", show, "what a result was made from").add_argument("result", help=RESULT)
-    reason = add("why", why, "the jobs that will run, or why a finished job ran, and what changed")
-    add_settings(reason, f"any key of a study; or {RESULT}; or two, the older first")
-    collect = add("gc", remove_unnamed, "remove results that no folder of results leads to")
-    collect.add_argument("--yes", action="store_true", help="do not ask")
+    add("list", show_list, "list all results in the store")
+    add("show", show, "show the origin of a result").add_argument("result", help=RESULT)
+    reason = add("why", why, "explain why jobs will run, or why a finished job ran")
+    add_settings(reason, f"any key of a study; or {RESULT}; or two of them, the older first")
+    collect = add("gc", remove_unnamed, "remove results that are not linked from any study")
+    collect.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     export = add("export", export_arms, "pack finished arms into an archive")
     add_settings(export)
     export.add_argument("--out", type=Path, required=True, help="archive to write")
-    lead = add("link", make_link, "let a path below results/<study> lead into the store")
+    lead = add("link", make_link, "link a path below results/<study> to the store")
     lead.add_argument("path", type=Path, help="such as results/bakeoff/sft/summary.json")
     lead.add_argument("target", type=Path, help="the same file in results/store/<key>")
-    add("import", import_arms, "take an archive into the store").add_argument("archive", type=Path)
+    add("import", import_arms, "import an archive").add_argument("archive", type=Path)
     args = parser.parse_args()
     args.function(args)
 
 
 def links_to() -> dict[str, list[Path]]:
-    """Key -> the links below results/ that lead to it, and each plan.json that lists it."""
+    """Key -> the links to it below results/, and the plan.json files that list it."""
     links = defaultdict(list)
     for path in sorted(STORE.parent.rglob("*")):
         if key := key_of(path):
@@ -85,7 +85,7 @@ def _records() -> dict[str, dict]:
 
 
 def bytes_of(entry: Path) -> int:
-    """Bytes of all files of an entry."""
+    """Total size of a job's files, in bytes."""
     return sum(path.lstat().st_size for path in entry.rglob("*") if path.is_file())
 
 
@@ -100,7 +100,7 @@ def show_list(args: argparse.Namespace) -> None:
 
 
 def by_arm(entries: Iterable[Path]) -> list[list]:
-    """A row for each stage and arm: stage, method, seeds, number of results, and megabytes."""
+    """Rows of stage, method, seeds, number of results and megabytes, one per stage and arm."""
     arms = defaultdict(list)
     for entry in entries:
         arm, seed = ("unfinished", ""), ""
@@ -116,7 +116,7 @@ def by_arm(entries: Iterable[Path]) -> list[list]:
 
 
 def show(args: argparse.Namespace) -> None:
-    """Print the record of a result, the links to it, and the jobs that read it."""
+    """Print the record of a result, its links, and the jobs that read it."""
     key = key_of_result(args.result)
     records = _records()
     made = records[key]
@@ -136,34 +136,30 @@ def show(args: argparse.Namespace) -> None:
 
 
 def key_of_result(name: str) -> str:
-    """The key of the finished result that a path, a key or its first digits name.
-
-    Raises:
-        UserError: there is no such result, or several keys begin with these digits.
-    """
+    """The key of a finished result, from a path, a key or its first digits; else UserError."""
     path, store = Path(name), STORE.resolve()
     if store in path.resolve().parents:
         key = path.resolve().relative_to(store).parts[0]
         if (STORE / key / MADE).is_file():
             return key
-        again = "`python -m hgrpo.cli.store why study=<study>` prints what makes it again"
-        raise UserError(f"{name}: leads to {STORE / key}, where no result is; {again}")
+        again = "`python -m hgrpo.cli.store why study=<study>` prints the command to recreate it"
+        raise UserError(f"{name}: links to {STORE / key}, which has no result; {again}")
     if path.exists():
-        raise UserError(f"{name}: not of one result; name a folder or a file of a job")
+        raise UserError(f"{name}: not a single result; pass a folder or a file of a job")
     if "/" in name:
         there = next(each for each in path.parents if each.exists())
         missing = path.relative_to(there).parts[0]
         near = did_you_mean(missing, [each.name for each in there.iterdir()])
-        raise UserError(f"{name}: {there} has no {missing}{near}")
+        raise UserError(f"{name}: no {missing} in {there}{near}")
     keys = [entry.name for entry in made_entries() if entry.name.startswith(name)]
     if len(keys) != 1:
         matches = f"{len(keys)} results: {', '.join(keys)}" if keys else "no result"
-        raise UserError(f"{name}: the beginning of the key of {matches}")
+        raise UserError(f"{name}: prefix of the key of {matches}")
     return keys[0]
 
 
 def why(args: argparse.Namespace) -> None:
-    """Print the jobs that a run would start, or why a finished job ran, with what differs."""
+    """Print the reasons of the jobs that a run would start, or of a finished job."""
     records = _records()
     if args.settings and "=" not in args.settings[0].partition("/")[0]:
         _print_causes([records[key_of_result(name)] for name in args.settings], records)
@@ -173,18 +169,18 @@ def why(args: argparse.Namespace) -> None:
     for each in plan.jobs():
         if each not in rows and not each.whole:
             command = _command(plan, each, args.settings)
-            rows[each] = f"not here, and not needed for the report; to make it: {command}"
+            rows[each] = f"missing, but not needed for the report; to make it: {command}"
     table = [[each.name, reason] for each, reason in rows.items()]
-    print(tabulate(table, ["job", "reason"]) if rows else "nothing to run: all results are there")
+    print(tabulate(table, ["job", "reason"]) if rows else "nothing to run: all results exist")
 
 
 def _print_causes(results: Sequence[Mapping], records: Mapping[str, Mapping]) -> None:
-    """Print what differs between two results, or between one and that before it."""
+    """Print the differences between two results, or between one and its predecessor."""
     *older, new = results
     earlier = [m for m in records.values() if m["finished"] <= new["finished"] and m is not new]
     old = older[0] if older else newest(as_planned(new), earlier, new.get("study"))
     if old is None:
-        print("its study has no earlier result of this job; name one to compare: why OLD NEW")
+        print("no earlier result of this job in its study; pass two to compare: why OLD NEW")
         return
     rows = [
         [as_planned(after).name, before["key"], after["key"], reasons]
@@ -194,7 +190,7 @@ def _print_causes(results: Sequence[Mapping], records: Mapping[str, Mapping]) ->
 
 
 def _command(plan: Plan, planned: Planned, words: Sequence[str]) -> str:
-    """The command that makes a job's files again."""
+    """The command that recreates a job's files."""
     lost = next(path for path in flat(planned.outputs) if not os.path.exists(path))
     target = f"{plan.root}/{lost.removeprefix(f'{planned.entry}/')}"
     config = ["--config", *as_config(words)] if words else []
@@ -202,7 +198,7 @@ def _command(plan: Plan, planned: Planned, words: Sequence[str]) -> str:
 
 
 def remove_unnamed(args: argparse.Namespace) -> None:
-    """Remove the results that no folder of results leads to, nor is made from; ask first."""
+    """Remove the results that no study links to or depends on, after confirmation."""
     names = links_to()
     keep = with_ancestors(names) | names.keys()
     unnamed = [entry for entry in STORE.glob(KEY_GLOB) if entry.name not in keep and _rests(entry)]
@@ -211,11 +207,11 @@ def remove_unnamed(args: argparse.Namespace) -> None:
         return
     size = sum(map(bytes_of, unnamed))
     print(tabulate(by_arm(unnamed), ["stage", "method", "seeds", "results", "MB"]))
-    print(f"{len(unnamed)} results, {size / 1e6:.1f} MB, that no folder of results leads to")
+    print(f"{len(unnamed)} results, {size / 1e6:.1f} MB, are not linked from any study")
     if not args.yes and not _agrees():
         sys.exit("nothing was removed")
     for entry in unnamed:
-        # A removal that is cut short leaves no folder that looks like a result.
+        # Rename first, so that an interrupted removal leaves no folder that looks like a result.
         shutil.rmtree(entry.rename(entry.with_name(f".removed-{entry.name}")))
     for left in STORE.glob(".*"):
         if left.is_dir() and _rests(left):
@@ -223,7 +219,7 @@ def remove_unnamed(args: argparse.Namespace) -> None:
 
 
 def _rests(entry: Path) -> bool:
-    """Whether a job has finished, or has not been touched for a day."""
+    """Whether a job has finished, or was last modified over a day ago."""
     return (entry / MADE).is_file() or time.time() - entry.stat().st_mtime > _DAY_S
 
 
@@ -235,30 +231,30 @@ def _agrees() -> bool:
 
 
 def make_link(args: argparse.Namespace) -> None:
-    """Link the job of a file into results/<study>."""
+    """Link the job that made a file into results/<study>."""
     link(Path(*args.path.parts[:2]), [Path(*args.target.parts[:3])])
 
 
 def export_arms(args: argparse.Namespace) -> None:
-    """Pack the arms, seeds and rounds that the settings name, and the stages before them."""
+    """Pack the configured arms, seeds and rounds, and the jobs that they depend on."""
     plan = Plan(named_study(args.settings))
     stages = ("rl_round", "credit_fit", "evaluate")
     jobs = [each for each in plan.jobs() if each.stage in stages]
     if args.out.exists():
-        raise UserError(f"{args.out}: is there already; remove it, or name another file")
+        raise UserError(f"{args.out}: already exists; remove it, or choose another file")
     if lacking := [each for each in plan.to_run(jobs, again=True) if not each.whole]:
         command = _command(plan, lacking[0], args.settings)
-        raise UserError(f"{lacking[0].name}: not finished, or not here; to make it: {command}")
+        raise UserError(f"{lacking[0].name}: not finished, or missing; to make it: {command}")
     keys = pack(jobs, args.out)
     print(f"{args.out}: {len(jobs)} jobs of {', '.join(plan.study.methods)}, {len(keys)} in all")
 
 
 def import_arms(args: argparse.Namespace) -> None:
-    """Take the jobs of an archive into the store, with links that keep them."""
+    """Import the jobs of an archive, with links that protect them from `gc`."""
     new, known = unpack(args.archive)
     folder = IMPORTED / args.archive.stem
     link(folder, [STORE / key for key in new + known])
-    print(f"{args.archive}: {len(new)} jobs taken, {len(known)} were here before; see {folder}")
+    print(f"{args.archive}: {len(new)} jobs imported, {len(known)} already existed; see {folder}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""List the trajectories of one step of a finished round, or show one of them turn by turn.
+"""List the trajectories of one step of a finished round, or show one turn by turn.
 
 Examples:
   python -m hgrpo.cli.trajectory results/bakeoff/rl/Progressive/seed_11/round_3
@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument(
         "--step", type=int, default=0, help="step of the round, from 0 (default: 0)"
     )
-    parser.add_argument("--number", type=int, help="show this trajectory of the list")
+    parser.add_argument("--number", type=int, help="number of the trajectory to show")
     args = parser.parse_args()
     played = read_sequences(args.round / SEQUENCES_FILE, _OF_ONE, args.step).to_pylist()
     turns = read_turns(args.round / TURNS_FILE, step=args.step).to_pylist()
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def listed(played: Sequence[Mapping], turns: Sequence[Sequence[Mapping]]) -> list[str]:
-    """One line per trajectory, from the round's tables of sequences and of turns."""
+    """One line per trajectory, from the rows of sequences and of turns."""
     lines = ["number  return  turns  rollout  task"]
     for number, (one, its_turns) in enumerate(zip(played, turns, strict=True)):
         figures = f"{number:6}  {one['env_return']:6g}  {len(its_turns):5}  {one['rollout']:7}"
@@ -48,7 +48,7 @@ def listed(played: Sequence[Mapping], turns: Sequence[Sequence[Mapping]]) -> lis
 
 
 def described(one: Mapping, turns: Sequence[Mapping]) -> list[str]:
-    """The lines of one trajectory, turn by turn; a value that was not computed is left out."""
+    """The lines of one trajectory, turn by turn; missing values are omitted."""
     end = "success" if one["success"] else "cut off" if one["truncated"] else "no success"
     place = ", ".join(f"{name} {one[name]}" for name in KEY)
     lines = [place, f"{one['goal']} (return {one['env_return']:g}, {end})"]
@@ -65,7 +65,7 @@ def _key(row: Mapping) -> tuple:
 
 
 def _plain(text: str) -> str:
-    """Replace control characters by spaces, because a policy may sample any text."""
+    """Replace control characters with spaces, because a policy may sample any text."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 

@@ -1,10 +1,10 @@
-"""Types of values that several config sections share."""
+"""Types of values in several config sections."""
 
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-# Names are used as folders of the results and as words in commands.
+# Names are used as folders of results and as words in commands.
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 Name = Annotated[str, Field(pattern=NAME)]
 
@@ -17,19 +17,15 @@ def _ordered(bounds: tuple[int, int]) -> tuple[int, int]:
 
 
 def distinct(names: tuple | None) -> tuple | None:
-    """Check that the names are distinct, and return them unchanged; None is allowed.
-
-    Raises:
-        ValueError: the list is empty, or a name appears twice.
-    """
+    """Return the names; ValueError if the list is empty or contains duplicates. None is allowed."""
     if names is not None and (not names or len(set(names)) != len(names)):
-        raise ValueError("a list of distinct names with at least one entry was expected")
+        raise ValueError("expected a non-empty list of distinct names")
     return names
 
 
 def _rising(values: list[int]) -> list[int]:
     if sorted(set(values)) != values:
-        raise ValueError("different rounds in rising order were expected")
+        raise ValueError("expected distinct rounds in increasing order")
     return values
 
 

@@ -1,4 +1,4 @@
-"""Config sections in which one key names a plug-in and the others are the plug-in's settings."""
+"""Config sections with one key that selects a plug-in; the other keys are its settings."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -12,10 +12,10 @@ from hgrpo.config.strict import Strict
 
 
 class KindSection(BaseModel):
-    """Base class of sections that name a plug-in; a subclass says which plug-ins exist.
+    """Base class of sections that select a plug-in.
 
     Attributes:
-        key: the section's key that names the plug-in; a subclass declares it as a field.
+        key: the key that selects the plug-in; a subclass declares it as a field.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -25,11 +25,7 @@ class KindSection(BaseModel):
     @classmethod
     @abstractmethod
     def settings_model(cls, kind: str) -> type[Strict]:
-        """The pydantic model of a plug-in's settings.
-
-        Raises:
-            ValueError: no plug-in has that name.
-        """
+        """The pydantic model of a plug-in's settings; ValueError if there is no such plug-in."""
 
     @cached_property
     def declared(self) -> Any:

@@ -1,4 +1,4 @@
-"""Read YAML into pydantic models; every mistake becomes one line that names file and key."""
+"""Read YAML into pydantic models; report every mistake on one line with file and key."""
 
 import contextlib
 import copy
@@ -25,10 +25,9 @@ class SectionError(ValueError):
     A validator raises this error, and `validate` renders each mistake as one line.
 
     Args:
-        model: the model that checked the section.
-        error: the error that the model raised.
-        also: valid keys that are not fields of the model, such as `kind`. A message about an
-            unknown key suggests these too.
+        model: the section's model.
+        error: the model's validation error.
+        also: valid keys that are not fields of the model, such as `kind`, for suggestions.
     """
 
     def __init__(self, model: type[BaseModel], error: ValidationError, also: Iterable[str] = ()):
@@ -36,15 +35,12 @@ class SectionError(ValueError):
         super().__init__("; ".join(self.lines(())))
 
     def lines(self, place: tuple) -> list[str]:
-        """One line per mistake; `place` holds the keys that lead to the section."""
+        """One line per mistake; `place` is the path of keys to the section."""
         return [_render(self.model, details, place, self.also) for details in self.mistakes]
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """A SafeLoader that raises an error where PyYAML would silently read something unexpected.
-
-    PyYAML keeps the last value of a repeated key, and reads octal and sexagesimal numbers.
-    """
+    """A SafeLoader that rejects repeated keys, and octal and sexagesimal numbers."""
 
     def construct_mapping(self, node, deep=False):
         seen = set()
@@ -52,13 +48,13 @@ class _StrictLoader(yaml.SafeLoader):
             key = self.construct_object(key_node, deep=True)
             if key in seen:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"key {key!r} stands twice", key_node.start_mark
+                    None, None, f"duplicate key {key!r}", key_node.start_mark
                 )
             seen.add(key)
         return super().construct_mapping(node, deep)
 
     def construct_yaml_int(self, node):
-        """Refuse 011 and 1:30, which YAML reads as 9 and 90."""
+        """Reject 011 and 1:30, which YAML reads as 9 and 90."""
         if re.match(r"[-+]?0[0-7_]+$|.*:", node.value):
             read = super().construct_yaml_int(node)
             raise yaml.constructor.ConstructorError(
@@ -71,11 +67,7 @@ _StrictLoader.add_constructor("tag:yaml.org,2002:int", _StrictLoader.construct_y
 
 
 def read_yaml(path: Path) -> dict:
-    """The mapping in a YAML file.
-
-    Raises:
-        UserError: the file is missing, is not YAML, repeats a key, or holds no mapping.
-    """
+    """Read a YAML file; UserError if it is missing or not a valid mapping."""
     if not path.exists():
         raise UserError(f"{path}: no such file{_neighbours(path)}")
     try:
@@ -84,19 +76,19 @@ def read_yaml(path: Path) -> dict:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise UserError(f"{path}{line}: {error.problem}") from None
     except (yaml.YAMLError, ValueError) as error:
-        # ValueError: an impossible date such as 2024-02-30.
+        # ValueError: an invalid date such as 2024-02-30.
         raise UserError(f"{path}: not a YAML file ({one_line(error)})") from None
     if not isinstance(loaded, dict):
         kind = "an empty file" if loaded is None else type(loaded).__name__
-        raise UserError(f"{path}: a mapping was expected, not {kind}")
+        raise UserError(f"{path}: expected a mapping, not {kind}")
     return loaded
 
 
 def read_value(text: str, source: str) -> object:
-    """The value that `text` stands for in a YAML file, such as a number, a list or a truth.
+    """Parse `text` as a YAML value, such as a number, a list or a boolean.
 
     Raises:
-        UserError: the text is not YAML. The message begins with `source`.
+        UserError: the text is not valid YAML. The message begins with `source`.
     """
     try:
         return yaml.load(text, Loader=_StrictLoader)
@@ -106,9 +98,9 @@ def read_value(text: str, source: str) -> object:
 
 
 def for_snakemake(text: str) -> str:
-    """Text as a value of `snakemake --config`: in a list if Snakemake would change it.
+    """Quote text as a value of `snakemake --config`, as a list if Snakemake would change it.
 
-    Snakemake removes quotes from the ends of a value, and then reads it as YAML.
+    Snakemake strips quotes from both ends of a value, and then parses it as YAML.
     """
     with contextlib.suppress(UserError):
         if read_value(text.strip("'\""), "") == text:
@@ -120,7 +112,7 @@ def validate(model: type[Model], data: Mapping[str, object], source: str) -> Mod
     """Build `model` from `data`.
 
     Raises:
-        UserError: one line per mistake, "<source>: <key>: <what is wrong>", joined by newlines.
+        UserError: one line "<source>: <key>: <problem>" per mistake.
     """
     try:
         return model.model_validate(data)
@@ -130,7 +122,7 @@ def validate(model: type[Model], data: Mapping[str, object], source: str) -> Mod
 
 
 def merge(base: Mapping[str, object], changes: Mapping[str, object]) -> dict:
-    """A copy of `base` with `changes`: sections are merged key by key, other values replaced."""
+    """A copy of `base` with `changes`: nested sections are merged, other values are replaced."""
     merged = copy.deepcopy(dict(base))
     for key, value in changes.items():
         if isinstance(value, Mapping) and isinstance(merged.get(key), Mapping):
@@ -140,9 +132,9 @@ def merge(base: Mapping[str, object], changes: Mapping[str, object]) -> dict:
 
 
 def check_name(content: Mapping, path: Path) -> None:
-    """Raise UserError when the `name` in a file is not the stem of the file."""
+    """Raise UserError if the `name` in a file differs from the stem of the file."""
     if (name := content.get("name", path.stem)) != path.stem:
-        raise UserError(f"{path}: name: {name!r} is not the file's name, {path.stem!r}")
+        raise UserError(f"{path}: name: {name!r} differs from the file name {path.stem!r}")
 
 
 def _neighbours(path: Path) -> str:
@@ -160,7 +152,7 @@ def _lines(model: type[BaseModel], details: Mapping) -> list[str]:
 def _render(
     model: type[BaseModel], details: Mapping, place: tuple = (), also: Iterable[str] = ()
 ) -> str:
-    """The line for one mistake in a section at `place`; `also` is as in `SectionError`."""
+    """The line for one mistake in a section at `place`; `also` as in `SectionError`."""
     location = details["loc"]
     key = ".".join(map(str, (*place, *location)))
     if details["type"] == "extra_forbidden":
@@ -170,7 +162,7 @@ def _render(
             return f"{key}: unknown key; it belongs to {' or '.join(sections)}"
         return f"{key}: unknown key{did_you_mean(str(location[-1]), known)}"
     if details["type"] == "missing":
-        return f"{key}: required, but not given"
+        return f"{key}: required, but missing"
     message = details["msg"].removeprefix("Value error, ")
     if details["type"] != "value_error":
         message = message[0].lower() + message[1:]
@@ -179,25 +171,25 @@ def _render(
     instead = ""
     if not secret and not isinstance(value, Mapping | BaseModel):
         instead = ", but it is empty" if value is None else f", not {value!r}"
-        # The value identifies an item of a list better than its index.
+        # Drop list indices, because the value identifies an item better.
         while location and isinstance(location[-1], int):
             location = location[:-1]
         key = ".".join(map(str, (*place, *location)))
-        if _SUGGESTION.search(message):  # "not 'TPOO'" would follow the suggestion
+        if _SUGGESTION.search(message):  # put the value before the suggestion
             message, instead = f"{value!r}: {message}", ""
-    if not key:  # A check of the whole file failed, and its message names the keys.
+    if not key:  # A check of the whole file failed; its message contains the keys.
         return f"{message}{instead}"
-    # A check of a section begins its message with the key that is wrong.
+    # The message of a section's check begins with the key.
     named = re.match(r"\w+", message)
     inside = named is not None and named[0] in _fields(model, location)
     return f"{key}{'.' if inside else ': '}{message}{instead}"
 
 
 def _fields(model: type[BaseModel], location: tuple) -> list[str]:
-    """Names of the fields of the section that `location` leads to."""
+    """Names of the fields of the section at `location`."""
     for part in location:
         if isinstance(part, int):
-            continue  # an index into a list: `model` is already the model of its items
+            continue  # a list index: `model` is already the model of the items
         field = model.model_fields.get(str(part))
         if field is None:
             return []

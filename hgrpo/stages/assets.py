@@ -1,7 +1,7 @@
-"""Make or collect the tasks of the study's environment, and write the panels.
+"""Generate or collect the tasks of the study's environment, and write the panels.
 
-The environment checks each task before it adds the task to a panel. If the settings say so, the
-environment first downloads data files.
+The environment validates each task before adding it to a panel. It downloads data files first if
+configured.
 
 Example:
   python -m hgrpo.cli.stage assets --config results/bakeoff/config.yaml --seed 0 \\
@@ -42,7 +42,7 @@ from_whole_study = file_or_section
 
 
 class Settings(Strict):
-    """The environment, and the least size of each panel that has no fixed size."""
+    """The environment, and the minimum size of each panel without a fixed size."""
 
     env: Env
     study: str | None = None
@@ -57,7 +57,7 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The environment without `expert`, and the least size of each panel that has no fixed size."""
+    """The environment without `expert`, and the minimum size of each panel without a fixed size."""
     sizes = {
         f"{panel}_games": size
         for panel, size in study.config.evaluation.panel_sizes.items()
@@ -73,7 +73,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Make the tasks; write the panels, an archive of the files that play reads, and a manifest."""
+    """Make the tasks; write the panels, an archive of the task files, and a manifest."""
     environment = load(settings.env.name)
     skipped: Counter[str] = Counter()
     panels: dict[str, list[Task]] = {panel: [] for panel in settings.env.panels.sizes}
@@ -87,7 +87,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             check_filled(panels, settings.env.panels.sizes)
             check_sizes(panels, settings)
         except UserError as error:
-            bad = [f"; left out: {n} {why}" for why, n in skipped.items() if why.startswith("bad ")]
+            bad = [f"; excluded: {n} {why}" for why, n in skipped.items() if why.startswith("bad ")]
             raise UserError(f"{error}{''.join(bad)}") from None
         write_panels(out / "panels.json", panels)
         pack(made, environment.task_files, out / "tasks.tar.gz")
@@ -113,17 +113,17 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         counts = ", ".join(f"{kind} {count}" for kind, count in row["types"].items())
         print(f"{split}: {row['tasks']} tasks ({counts})")
     for reason, count in manifest["skipped"].items():
-        print(f"left out or noted: {count} ({reason})")
+        print(f"excluded or noted: {count} ({reason})")
 
 
 def check_sizes(panels: Panels, settings: Settings) -> None:
-    """Raise UserError if a panel has fewer tasks than the evaluation needs."""
+    """Raise UserError if a panel has fewer tasks than the evaluation requires."""
     source = f"configs/studies/{settings.study}.yaml" if settings.study else "--config"
     for panel in ("validation", "test"):
         key, tasks = f"{panel}_games", len(panels[panel])
         games = (settings.evaluation or {}).get(key, 0)
         if games > tasks:
             raise UserError(
-                f"{source}: evaluation.{key}: {games} games are wanted, but the {panel} panel has "
+                f"{source}: evaluation.{key}: {games} games requested, but the {panel} panel has "
                 f"{tasks}"
             )

@@ -1,4 +1,4 @@
-"""Build the tiny base model (tokenizer, weights, pretraining), or adopt a pretrained one.
+"""Build the tiny base model (tokenizer, weights, pretraining), or convert a pretrained one.
 
 Example:
   python -m hgrpo.cli.config configs/studies/bakeoff.yaml --stage base > base.json
@@ -37,7 +37,7 @@ USES = ("env", "engine")
 
 
 class Settings(Strict):
-    """The model; for a tiny model also the environment, for a pretrained model also the engine."""
+    """The model, and for a tiny model the environment, for a pretrained model the engine."""
 
     model: ModelConfig
     env: EnvName | None = None
@@ -53,7 +53,7 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The model; for a tiny model also the environment, for a pretrained model also the engine."""
+    """The model, and for a tiny model the environment, for a pretrained model the engine."""
     model = study.model.model_dump(mode="json")
     if study.model.tiny is not None:
         return {"model": model, "env": study.env.model_dump(mode="json", include={"name"})}
@@ -61,7 +61,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The expert's trajectories, whose text a tiny model learns; a pretrained model needs none."""
+    """The expert's trajectories for a tiny model; no inputs for a pretrained model."""
     return {"trajectories": "expert/trajectories.parquet" if study.model.tiny else []}
 
 
@@ -87,7 +87,9 @@ def _build(settings: Settings, job: Job, paths: Paths, out: Path) -> dict:
     from hgrpo.learning.imitation import pretrain, read_demonstrations, texts
 
     if settings.env is None or paths.expert is None:
-        raise UserError("a tiny model is built on the expert's text: give --expert, and `env`")
+        raise UserError(
+            "building a tiny model requires the expert's text; pass --expert and set `env`"
+        )
     model = settings.model
     demonstrations = read_demonstrations(paths.expert)
     idle = not model.tiny.pretrain_trajectories

@@ -1,4 +1,4 @@
-"""The settings and the files that figures and report share."""
+"""Settings and files shared by the stages figures, report and paper."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from hgrpo.stages.paths import file
 if TYPE_CHECKING:
     from hgrpo.study.study import Study
 
-# Keys of the section `training` that a study may vary between arms as factors.
+# Keys of `training` that are always listed, because studies vary them between arms.
 _FACTORS = {"lr", "rollouts_per_task"}
 
 
@@ -25,7 +25,7 @@ class Results:
 
 
 def results(study: "Study") -> dict:
-    """The rule's inputs for `Results`."""
+    """The input files for `Results`."""
     return {
         "episodes": "report/episodes.parquet",
         "logs": round_files(study, "train_log.json"),
@@ -36,11 +36,11 @@ def results(study: "Study") -> dict:
 def comparison(study: "Study") -> dict:
     """Settings of the statistics, the reference arm, and all arms in the order of the study.
 
-    `step_trajectories` is the number of trajectories that each trained arm trains on in a step.
-    `collapse` is there, and true, if a trained arm measures it. `axes` is there if two arms or more
-    of one axis are run. `mine` is there if the study has arms of the user's own.
+    `step_trajectories` is the number of training trajectories per step of each trained arm.
+    Optional keys: `collapse` (true) if a trained arm measures collapse, `axes` if at least two arms
+    of an axis run, and `mine` if the study has arms of the user's own.
     """
-    # If one arm changes a training key, list the key for all arms, so that readers can compare.
+    # If one arm changes a training key, list it for all arms for comparison.
     keys = _FACTORS.union(*(method.training for method in study.methods.values()))
     measured = any(
         method.train and study.training[name].collapse for name, method in study.methods.items()
@@ -50,7 +50,7 @@ def comparison(study: "Study") -> dict:
         **({"axes": axes} if (axes := _axes(study)) else {}),
         **({"mine": study.config.mine} if study.config.mine else {}),
         **study.config.evaluation.model_dump(mode="json", include=STATISTICS),
-        # The list keeps the arms' order, which JSON with sorted keys would lose.
+        # A list, because JSON with sorted keys loses the order of the arms.
         "order": list(study.methods),
         "reference": study.config.reference,
         "step_trajectories": study.step_trajectories,
@@ -64,7 +64,7 @@ def comparison(study: "Study") -> dict:
 
 
 def _axes(study: "Study") -> list[dict]:
-    """The axes, and their arms that are run, in the order of the axes and of their values."""
+    """The axes with at least two running arms, in the order of the study's file."""
     rows = []
     for name, arms in study.axis_arms.items():
         axis = study.config.axes[name]

@@ -1,11 +1,12 @@
-"""Let every credit assigner of a study credit the same rollouts, and measure how far they agree.
+"""Compute the credit of every assigner in a study on the same rollouts, and measure the agreement.
 
-If the study measures truth, the rollouts are those of its truth, and every method is compared with
-the truth too. The tables of agreement and the gallery show the last of the policies. Otherwise the
-rollouts come from the reference method, the study's first seed and round 2.
+If the study measures ground truth, its rollouts are used, and every method is also compared with
+the ground truth. Agreement tables and gallery then show the last policy. Otherwise the rollouts
+come from round 2 of the reference method with the study's first seed.
 
-A learnt assigner has been fitted on round 1 of its own arm. A study of one round has no fits: there
-a learnt assigner gives every turn an equal share, and without truth the rollouts come from round 1.
+A learned assigner has been fitted on round 1 of its own arm. In a study of one round there are no
+fits: learned assigners distribute credit equally, and without ground truth the rollouts come from
+round 1.
 
 Example:
   python -m hgrpo.cli.config configs/studies/bakeoff.yaml --stage credit_agreement \\
@@ -70,7 +71,7 @@ OUTPUTS = {
     "index": "index.json",
     "summary": "summary.json",
 }
-# What a study with truth adds.
+# Additional outputs of a study with ground truth.
 TRUTH_OUTPUTS = {
     "truth": "truth.csv",
     "truth_gradients": "truth_gradients.csv",
@@ -91,9 +92,9 @@ class Arm(Strict):
 
 
 class Settings(Playing):
-    """The arms whose credit is compared, and how the rollouts were played.
+    """The arms to compare, and the settings with which the rollouts were played.
 
-    `updates` has the settings of each arm's advantages; `truth` is set if rollouts have a truth.
+    `updates` has the settings of each arm's advantages; `truth`: whether there is ground truth.
     """
 
     play: dict[str, Any]
@@ -109,21 +110,21 @@ class Settings(Playing):
 class Paths:
     """The command's folders."""
 
-    rollouts: list[Path] = folder("turns", "folders of rollouts: a round, or truth", many=True)
+    rollouts: list[Path] = folder("turns", "folders of rollouts: a round or truth", many=True)
     assets: Path = folder("panels", "folder of games and panels")
     base: Path = folder("base", "folder of the base model")
-    policy: list[Path] = folder("policy", "the adapter that played each of them", many=True)
+    policy: list[Path] = folder("policy", "adapters that played the rollouts", many=True)
     out: Path = folder("index", "folder to write")
     fitted: list[Path] = folder(
-        "fitted", "folders of fits; each lies in <method>/seed_<s>/round_<r>", True, True
+        "fitted", "folders of fits, each <method>/seed_<s>/round_<r>", True, True
     )
-    cache: Path | None = place("folder of judges' answers")
+    cache: Path | None = place("folder of cached judge answers")
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """How the reference plays, and the credit of every trained arm that has one, in order."""
+    """The reference's settings of play, and the credit of every trained arm with an assigner."""
     reference = study.config.reference
-    # Without the reference the stage cannot run, but the rules still ask for its settings.
+    # Without the reference the stage cannot run, but the rules still require its settings.
     training = study.training.get(reference, study.config.training)
     return {
         **playing(study),
@@ -147,7 +148,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def _credited(study: "Study") -> dict[str, "MethodConfig"]:
-    """Trained arms whose credit comes from an assigner; a critic's is known only in training."""
+    """Trained arms with an assigner; a critic's credit is available only during training."""
     return {name: arm for name, arm in study.methods.items() if arm.train and not arm.uses_critic}
 
 
@@ -155,7 +156,7 @@ def inputs(study: "Study", job: Job) -> dict:
     """Tasks, base, rollouts, the policy at the start of the rollouts' round, and all fits.
 
     Raises:
-        UserError: the reference, whose rollouts are credited, is not among the methods.
+        UserError: the reference, which provides the rollouts, is not among the methods.
     """
     reference, seed = reference_of(study), study.config.seeds[0]
     fits = [
@@ -186,12 +187,12 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def outputs(study: "Study") -> dict:
-    """`OUTPUTS`, and the comparison with the truth if the study measures it."""
+    """`OUTPUTS`, and the comparison with ground truth if the study measures it."""
     return OUTPUTS | (TRUTH_OUTPUTS if study.config.truth else {})
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Read the rollouts, let every method credit them, compare the credits and draw figures."""
+    """Read the rollouts, compute and compare every method's credit, and draw figures."""
     from hgrpo.evaluation.cautions import one_method
     from hgrpo.evaluation.shared_rollouts import SharedRollouts, computations
     from hgrpo.evaluation.truth.measured import Played
@@ -201,7 +202,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     began = time.perf_counter()
     if len(paths.policy) != len(paths.rollouts):
         raise UserError(
-            f"--policy: {len(paths.policy)} folders for {len(paths.rollouts)} of --rollouts"
+            f"--policy: {len(paths.policy)} folders, but --rollouts has {len(paths.rollouts)}"
         )
     # Put the reference first. The other arms keep the study's order.
     arms = sorted(settings.methods, key=lambda arm: arm.name != settings.reference)
@@ -238,7 +239,7 @@ def _credit(
     paths: Paths,
     adapter: Path,
 ) -> None:
-    """Fill in the credit of every computation."""
+    """Compute the credit of every item of `plan`."""
     from hgrpo.evaluation.shared_rollouts import compute, groups_for
 
     needs_policy = any(computed.declared.needs_policy for computed in plan)
@@ -260,24 +261,24 @@ def _truth(stored: Path, rollouts: "SharedRollouts") -> "MeasuredTruth":
 
 
 def _fitted(folders: "Sequence[Path]", methods: Mapping[str, str]) -> dict[str, Path]:
-    """Method -> folder of the method's fit, which lies in <method>/seed_<s>/round_<r>."""
+    """Method -> folder <method>/seed_<s>/round_<r> of its fit."""
     by_method = {each.parent.parent.name: each for each in folders}
     for method in by_method.keys() - methods.keys():
         raise UserError(
-            f"--fitted {by_method[method]}: a folder <method>/seed_<s>/round_<r> was expected, of "
-            f"one of the methods {', '.join(methods)}"
+            f"--fitted {by_method[method]}: expected a folder <method>/seed_<s>/round_<r> of one "
+            f"of the methods {', '.join(methods)}"
         )
     return by_method
 
 
 def _context(settings: Settings, paths: Paths, adapter: Path, needs_policy: bool) -> "Context":
-    """Inputs of assigners beside the trajectories; `compute` adds each assigner's fit."""
+    """Inputs of the assigners besides trajectories; `compute` adds each assigner's fit."""
     from hgrpo.credit.base import Context
 
     context = Context(settings.env.name, cache_dir=paths.cache)
     if not needs_policy:
         return context
-    # Torch is imported here because assigners that only read trajectories do not need it.
+    # Imported here because assigners that only read trajectories do not require torch.
     from hgrpo.policy.load import load_policy
 
     policy = load_policy(settings.model, open_base(paths.base), adapter)
@@ -288,7 +289,7 @@ def _context(settings: Settings, paths: Paths, adapter: Path, needs_policy: bool
 def _summary(played: "Sequence[Played]", elapsed: float) -> dict:
     """Totals of the last policy's rollouts, and seconds and reports of every computation on them.
 
-    With truth, `truth` repeats the summary of every policy's rollouts.
+    With ground truth, `truth` lists the totals for every policy.
     """
     plan, rollouts = played[-1].plan, played[-1].rollouts
     return {

@@ -1,4 +1,4 @@
-"""Fit a learnt credit assigner on the rounds played so far; the next round reads the fit.
+"""Fit a learned credit assigner on the rounds played so far, for use in the next round.
 
 Example:
   python -m hgrpo.cli.config configs/studies/bakeoff.yaml --stage credit_fit --method TurnRDV2 \\
@@ -32,7 +32,7 @@ USES = ("credit",)
 
 
 class Settings(Strict):
-    """The settings of the credit assigner to fit."""
+    """The settings of the credit assigner."""
 
     credit: CreditConfig
 
@@ -67,7 +67,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Fit the assigner, and write its weights, model.json and log."""
     credit = settings.credit
     if not credit.declared.fits:
-        raise UserError(f"--config: credit.kind {credit.kind!r}: nothing is fitted for its credit")
+        raise UserError(f"--config: credit.kind {credit.kind!r} has nothing to fit")
     with atomic_folder(paths.out) as out, Bar(desc=credit.kind) as bar:
 
         def show(total: int, unit: str) -> Callable[[str], None]:

@@ -1,7 +1,8 @@
 """Evaluate a policy on the validation and test panels, and write one row per episode.
 
-Trained arms play the validation panel unless `validate_trained` is false. An untrained arm is one
-policy for every seed, so it plays once, as seed 0: its draws depend on panel and temperature alone.
+Trained arms play the validation panel unless `validate_trained` is false. An untrained arm has the
+same policy for every seed, so it is evaluated once, as seed 0; its random numbers depend only on
+panel and temperature.
 
 Example:
   python -m hgrpo.cli.config configs/studies/bakeoff.yaml --stage evaluate --method flatGRPO \\
@@ -49,7 +50,7 @@ USES = ("env", "engine")
 
 
 class Settings(Playing):
-    """How the policy plays and is evaluated, and whether the arm was trained."""
+    """Settings of play and evaluation, and whether the arm was trained."""
 
     evaluation: EvaluationConfig
     train: bool
@@ -66,7 +67,7 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """How the policy plays and is evaluated, without settings that do not concern the arm."""
+    """Settings of play and evaluation, without those that do not apply to the arm."""
     train = study.methods[method].train
     unread = STATISTICS | {"sft_temperatures" if train else "validate_trained"}
     return {
@@ -97,15 +98,15 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     for panel, size, _ in plays(settings):
         if size > len(panels[panel]):
             raise UserError(
-                f"evaluation.{panel}_games: {size} games are wanted, but the {panel} panel has "
+                f"evaluation.{panel}_games: {size} games requested, but the {panel} panel has "
                 f"{len(panels[panel])}"
             )
     plan = [
         (panel, panels[panel][:size], temperature) for panel, size, temperature in plays(settings)
     ]
-    # Create the output folder first: if this fails, no evaluation is lost.
+    # Create the output folder first, so that a failure costs no evaluation.
     with atomic_folder(paths.out) as out:
-        # An engine that does not play saved weights is checked against a trainable policy.
+        # An engine that does not load saved weights is checked against a trainable policy.
         load_weights = load_player if settings.engine.engine.plays_saved_weights else load_policy
         policy = load_weights(settings.model, open_base(paths.base), paths.policy)
         capacity = min(evaluation.in_flight, max(len(tasks) for _, tasks, _ in plan))
@@ -135,7 +136,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
 
 def plays(settings: Settings) -> list[tuple[str, int, float]]:
-    """(panel, number of its first games, temperature) of all that the arm plays, in this order."""
+    """(panel, number of games, temperature) of the arm's evaluations, in order of play."""
     evaluation = settings.evaluation
     temperatures = evaluation.temperatures if settings.train else evaluation.sft_temperatures
     sizes = evaluation.panel_sizes
@@ -169,7 +170,7 @@ def _play(
             groups = collector.collect(tasks, 1, stream, lambda: bar.update())
             if panel == "test" and temperature == 0:
                 won = sum(trajectory.success for (trajectory,) in groups)
-                # The monitor shows this rate, also before the other temperatures are played.
+                # The monitor shows this rate before the other temperatures finish.
                 bar.set_postfix(test=f"{won / len(groups):.3f}")
             head = {"method": job.method, "seed": job.seed, "round": job.round, "panel": panel}
             head["temperature"] = float(temperature)
@@ -178,7 +179,7 @@ def _play(
 
 
 def _episode(trajectory: "Trajectory") -> dict:
-    """A row of episodes.parquet, without the columns that name the job, panel and temperature."""
+    """A row of episodes.parquet without job, panel and temperature."""
     return {
         "task_id": trajectory.task.task_id,
         "content_hash": trajectory.task.content_hash,

@@ -1,4 +1,4 @@
-"""Collect demonstrations on the training panel, from a scripted expert or recordings of people.
+"""Collect demonstrations on the training panel, from a scripted expert or human recordings.
 
 Example:
   python -m hgrpo.cli.stage expert --config results/bakeoff/config.yaml --seed 0 \\
@@ -38,7 +38,7 @@ OUTPUTS = {
 RESOURCES: dict[str, int] = {}
 USES = ("env", "expert")
 from_whole_study = file_or_section
-# Like the arms, `Environment.ceiling` plays the test panel, so that results can be compared.
+# `Environment.ceiling` plays the test panel like the arms, so that results are comparable.
 _CEILING_PANEL, _CEILING_TASKS = "test", 1000
 
 
@@ -86,7 +86,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             else:
                 rows.append(row)
     if not rows:
-        raise UserError(f"{paths.assets}: no trajectory could be made: {dict(skipped)}")
+        raise UserError(f"{paths.assets}: no demonstration was collected: {dict(skipped)}")
     tested = panels[_CEILING_PANEL][:_CEILING_TASKS]
     ceiling = environment.ceiling(env, tasks, tested, job.seed)
     summary = {
@@ -111,25 +111,26 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         write_json(out / "summary.json", summary)
     _show_success("expert", summary["success"], env)
     if summary["informed"]:
-        _show_success(f"the ceiling: {environment.informed}", summary["informed"], env)
+        _show_success(f"ceiling: {environment.informed}", summary["informed"], env)
     for reason, count in summary["skipped"].items():
-        print(f"left out or noted: {count} ({reason})")
+        print(f"excluded or noted: {count} ({reason})")
     if caution := poor_expert(summary["success"]["all"]["at_turn_cap"]):
         print_caution(caution)
 
 
 def _check(row: Mapping, train: Collection[tuple[str, str]]) -> None:
-    """Refuse a row of a game outside the panel train, or whose columns contradict each other."""
+    """Check that a row's game is in the panel train, and that its columns are consistent."""
     actions, where = row["actions"], f"demonstration of task {row['task_id']}"
     if (row["task_id"], row["content_hash"]) not in train:
-        raise UserError(f"{where}: the panel train has no task with its id and content_hash")
+        raise UserError(f"{where}: the panel train has no task with this id and content_hash")
     if row["n_turns"] != len(actions) or len(row["observations"]) != len(actions) + 1:
         raise UserError(
             f"{where}: n_turns is {row['n_turns']}, with {len(actions)} actions and "
-            f"{len(row['observations'])} observations; one more than actions was expected"
+            f"{len(row['observations'])} observations; expected n_turns actions and one more "
+            "observation"
         )
     if not all(isinstance(action, str) and action.strip() for action in actions):
-        raise UserError(f"{where}: an action is empty, or no text")
+        raise UserError(f"{where}: an action is empty or not a string")
 
 
 def _write(rows: list[dict], path: Path) -> None:
@@ -155,9 +156,9 @@ def _write(rows: list[dict], path: Path) -> None:
 
 
 def success(rows: list[dict], turn_cap: int) -> dict[str, dict]:
-    """Success rates within `turn_cap` turns and over whole trajectories, by task type and for all.
+    """Success rates within `turn_cap` turns and over whole trajectories, by task type and overall.
 
-    `score` is the mean of the trajectories' summed rewards; UserError if one is not finite.
+    `score` is the mean return; UserError if a return is not finite.
     """
     groups: dict[str, list[dict]] = defaultdict(list)
     for row in rows:
@@ -175,15 +176,15 @@ def success(rows: list[dict], turn_cap: int) -> dict[str, dict]:
 
 
 def progress_and_reward(rows: Sequence[Mapping]) -> dict | None:
-    """Correlate the progress of whole episodes with their rewards.
+    """Correlation between episodes' progress and return.
 
     Args:
-        rows: one mapping per episode, with `score`, the sum of its rewards, and `progress`, the sum
-            of its turns' progress. Rows without progress are ignored.
+        rows: one mapping per episode, with `score` (the return) and `progress` (summed over turns).
+            Rows without progress are ignored.
 
     Returns:
-        The number of rows with progress, both means, and Pearson's correlation, which is None if
-        progress or reward does not vary. If no row has progress, the whole result is None.
+        Number of rows with progress, both means, and Pearson's correlation (None if progress or
+        return is constant). None if no row has progress.
     """
     import numpy as np
     from scipy.stats import pearsonr
@@ -193,7 +194,7 @@ def progress_and_reward(rows: Sequence[Mapping]) -> dict | None:
         return None
     progress = np.array([finite(row["progress"], "progress of an episode") for row in played])
     reward = np.array([row["score"] for row in played])
-    # Because of rounding, sums that should be equal may differ in their last bits.
+    # Tolerance, because equal sums may differ by rounding errors.
     varied = np.ptp(progress) > 1e-9 and np.ptp(reward) > 1e-9
     return {
         "trajectories": len(played),

@@ -1,7 +1,7 @@
-"""Download the official data files of an environment, and check those that are there.
+"""Download and check the official data files of an environment.
 
-A download that was cut off goes on where it ended. Files with a known size and hash are compared
-with them. The stage runs where the run was started, never on a node that trains.
+Interrupted downloads are resumed. Sizes and hashes are verified where known. The stage runs on the
+submitting machine, not on compute nodes.
 
 Example:
   python -m hgrpo.cli.stage fetch_assets --config configs/envs/webshop-small.yaml --out data
@@ -43,7 +43,7 @@ class Paths:
 
 
 def needed(study: "Study") -> bool:
-    """Whether the study's environment downloads files; otherwise a run has no job of this stage."""
+    """Whether the study has a job of this stage, because its environment downloads files."""
     return downloads(study)
 
 
@@ -58,7 +58,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Fetch and check the files, and write down their names, sizes and hashes."""
+    """Download and check the files, and record their names, sizes and hashes."""
     environment = load(settings.env.name)
     by_use = {
         "tasks": environment.task_data_files(settings.env),
@@ -71,4 +71,4 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     for file in files:
         print(f"{file['name']}: {file['size']:,} bytes, SHA-256 {file['sha256']}")
     if not files:
-        print(f"{settings.env.name}: nothing to fetch")
+        print(f"{settings.env.name}: nothing to download")

@@ -1,4 +1,4 @@
-"""Draw every figure of a study from cached results, as SVG and as CSV with the numbers shown.
+"""Draw every figure of a study from cached results, as SVG and as CSV with its data.
 
 Example:
   cd results/bakeoff
@@ -34,7 +34,7 @@ USES: tuple[str, ...] = ()
 
 
 class Settings(Strict):
-    """The settings that `hgrpo.stages.comparison` makes."""
+    """The settings from `hgrpo.stages.comparison`."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -48,12 +48,12 @@ class Paths(Results):
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The study's arms, and how to compare them."""
+    """The study's arms, and the settings of their comparison."""
     return comparison(study)
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """Episodes, logs, and the turns and sequences of the rounds whose credit is drawn."""
+    """Episodes, logs, and the turns and sequences of the rounds in credit plots."""
     return results(study) | {
         "turns": _pictured(study, "turns.parquet"),
         "sequences": _pictured(study, "sequences.parquet"),
@@ -61,7 +61,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def _pictured(study: "Study", name: str) -> list[str]:
-    """Paths of `name` in each run's first round and, if its assigner is fitted, in the last."""
+    """Paths of `name` in each run's first round and, for fitted assigners, last round."""
     return [
         f"{round_folder('rl', method, seed, round)}/{name}"
         for method, seed, round in trained_rounds(study)
@@ -71,14 +71,14 @@ def _pictured(study: "Study", name: str) -> list[str]:
 
 
 def outputs(study: "Study") -> dict:
-    """`OUTPUTS`, and the SVG and CSV files of all figures, of the study and of single runs."""
+    """`OUTPUTS`, and SVG and CSV files of all figures of the study and of single runs."""
     return {"figures": [f"{name}.{kind}" for name in names(study) for kind in ("svg", "csv")]} | (
         OUTPUTS
     )
 
 
 def names(study: "Study") -> list[str]:
-    """Names of all figures, in the order in which they are drawn."""
+    """Names of all figures, in drawing order."""
     from hgrpo.report.names import figure_names, run_figures
 
     settings = comparison(study)
@@ -102,12 +102,12 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
 
 def read(settings: Settings, paths: Results) -> "tuple[Inputs, pd.DataFrame]":
-    """The study's results, and the logs of the fits that figures show."""
+    """The study's results, and the fit logs for the figures."""
     from hgrpo.report.inputs import read_inputs
     from hgrpo.report.logs import read_fits, run_of
 
     config = settings.model_extra or {}
     inputs = read_inputs(config, paths.episodes, paths.train_logs, paths.fits)
-    # Read only the fits that the figure `turnrd` shows. Other fits log different columns.
+    # Read only the fits shown in the figure `turnrd`, because other fits log different columns.
     learnt = inputs.arms.with_figure("turnrd")
     return inputs, read_fits([path for path in paths.fits if run_of(path)[0] in learnt])

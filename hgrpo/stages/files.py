@@ -1,4 +1,4 @@
-"""Names of the files that several stages share; all paths lie below results/<study>."""
+"""Names of files used by several stages; all paths are relative to results/<study>."""
 
 from typing import TYPE_CHECKING
 
@@ -15,12 +15,12 @@ BASE = {
     "base_summary": "base/summary.json",
 }
 SFT_ADAPTER = "sft/adapter"
-# Number of the folder of an evaluation that serves every seed.
+# Seed number in the folder of an evaluation shared by all seeds.
 EVERY_SEED = 0
 
 
 def round_folder(stage: str, method: str, seed: int, round: int) -> str:
-    """Folder of an arm's job; `stage` is the folder name rl, eval or credit_fit."""
+    """Folder of an arm's job; `stage` is the folder name, such as rl, eval or credit_fit."""
     return f"{stage}/{method}/seed_{seed}/round_{round}"
 
 
@@ -30,21 +30,17 @@ def downloads(study: "Study") -> bool:
 
 
 def data_files(study: "Study") -> dict[str, str]:
-    """The list of downloaded data files, for stages that read the data; empty without downloads."""
+    """The list of downloaded data files as an input; empty without downloads."""
     return {"data": "data/files.json"} if downloads(study) else {}
 
 
 def reference_of(study: "Study") -> str:
-    """Name of the reference, for stages that read its rollouts or its policy.
-
-    Raises:
-        UserError: the run is of other arms.
-    """
+    """Name of the reference; UserError if the run does not include it."""
     name = study.config.reference
     if not study.has_reference:
         raise UserError(
-            f"methods: {', '.join(study.methods)}: this target needs {name}, the reference, whose "
-            "play it reads; add it to the methods"
+            f"methods: {', '.join(study.methods)}: this target requires rollouts or policies of "
+            f"{name}, the reference; add it to the methods"
         )
     return name
 
@@ -55,14 +51,14 @@ def policy_folder(method: str, seed: int, round: int) -> str:
 
 
 def policy_files(study: "Study", folder: str, name: str = "policy") -> dict[str, str]:
-    """The two files of the policy in a folder, under the keys `name` and `<name>_architecture`."""
+    """The two files of a policy, with the keys `name` and `<name>_architecture`."""
     files = ("adapter_model.safetensors", "adapter_config.json")
     weights, card = files if study.model.adapt == "lora" else ("model.safetensors", "config.json")
     return {name: f"{folder}/{weights}", f"{name}_architecture": f"{folder}/{card}"}
 
 
 def fitted_files(study: "Study", method: str, seed: int, round: int) -> dict[str, list[str]]:
-    """Files of the fit that a round reads; empty lists in the first round or without a fit."""
+    """Files of the fit used in a round; empty lists in the first round or without a fit."""
     arm = study.methods[method]
     fits = arm.train and arm.credit.declared.fits and round > 1
     folder = round_folder("credit_fit", method, seed, round - 1)
@@ -73,7 +69,7 @@ def fitted_files(study: "Study", method: str, seed: int, round: int) -> dict[str
 
 
 def seeds_of(study: "Study", method: str) -> list[int]:
-    """Seeds of an arm's runs; an untrained arm is one policy, evaluated once for every seed."""
+    """Seeds of an arm's runs; an untrained arm is evaluated once for all seeds."""
     return study.config.seeds if study.methods[method].train else [EVERY_SEED]
 
 
@@ -115,13 +111,13 @@ def fit_logs(study: "Study") -> list[str]:
 
 
 def truth_files(study: "Study", name: str) -> list[str]:
-    """The file `name` of every measured truth; empty without the study's section `truth`."""
+    """The file `name` of every round with ground-truth credit; empty without section `truth`."""
     rounds = study.config.truth.after_rounds if study.config.truth else []
     return [f"truth/round_{round}/{name}" for round in rounds]
 
 
 def gradient_rounds(study: "Study") -> list[tuple[str, int, int]]:
-    """(method, seed, round) of every policy whose gradients are measured."""
+    """(method, seed, round) of every policy with measured gradients."""
     rounds = study.config.gradients.after_rounds if study.config.gradients else []
     return [
         (method, seed, round)
@@ -133,15 +129,12 @@ def gradient_rounds(study: "Study") -> list[tuple[str, int, int]]:
 
 
 def gradient_files(study: "Study", name: str) -> list[str]:
-    """The file `name` of every policy whose gradients are measured."""
+    """The file `name` of every policy with measured gradients."""
     return [f"{round_folder('gradients', *run)}/{name}" for run in gradient_rounds(study)]
 
 
 def gradient_evaluations(study: "Study") -> list[str]:
-    """Summaries of the evaluations of the policies whose gradients are measured, for the page.
-
-    The evaluation after round 0 is that of an untrained arm.
-    """
+    """Evaluation summaries of the policies with measured gradients, for the gradients page."""
     gradients = study.config.gradients
     if not (gradients and gradients.with_validation):
         return []
@@ -153,7 +146,7 @@ def gradient_evaluations(study: "Study") -> list[str]:
 
 
 def episodes(study: "Study", methods: list[str] | None = None) -> list[str]:
-    """Episode files of all evaluations; if `methods` is given, only of its evaluations."""
+    """Episode files of all evaluations, or only of those of `methods`."""
     return [
         f"{round_folder('eval', method, seed, round)}/episodes.parquet"
         for method, seed, round in runs(study)

@@ -1,4 +1,4 @@
-"""Write the page about gradients: norms by bucket, their slopes, and which part dominates.
+"""Write the gradients page: norms by bucket, their slopes, and the dominant part of the loss.
 
 Example:
   snakemake gradients --config study=sokoban_gradients
@@ -30,10 +30,10 @@ USES: tuple[str, ...] = ()
 
 
 class Settings(Strict):
-    """Which study the page is about, and its trained arms."""
+    """The study's name and its trained arms."""
 
     study: str
-    # (name, label, steps of a round) in the order of the study's file.
+    # (name, label, steps per round) in the order of the study's file.
     arms: list[tuple[str, str, int]]
 
 
@@ -50,7 +50,7 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The study's name; name, label and steps of a round of its trained arms."""
+    """The study's name, and name, label and steps per round of its trained arms."""
     return {
         "study": study.config.name,
         "arms": [
@@ -62,7 +62,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The tables of all policies, and their evaluations if the page shows them."""
+    """The tables of all policies, and their evaluations if configured."""
     return {
         "tables": gradient_files(study, "buckets.csv"),
         "groups": gradient_files(study, "groups.csv"),
@@ -71,7 +71,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Read the tables, and write the page, its tables and its figures."""
+    """Read the tables, and write the page with its tables and figures."""
     from hgrpo.evaluation.gradients.slopes import bucket_means, dominance, slopes, weighted_norms
     from hgrpo.report.csv_file import write_csv
     from hgrpo.report.figures.gradient_buckets import Measured, policy_figures

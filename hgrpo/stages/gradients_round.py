@@ -1,8 +1,8 @@
-"""Measure which gradient drives a policy: the task's, the KL's or the entropy's.
+"""Measure the gradient of each part of the loss: task, KL and entropy.
 
-The policy plays groups on the panel `analysis`. The groups are cut into buckets by the deviation of
-their returns, before and after the filter. For each bucket and component of the loss the stage
-measures the norm of the gradient, its noise and its direction. The policy stays as it is.
+The policy plays groups on the panel `analysis`. The groups are split into buckets by the standard
+deviation of their returns, before and after the filter. For each bucket and component of the loss,
+the stage measures the gradient's norm, noise and direction. The policy is not updated.
 
 An untrained critic is warmed up first, as in training.
 
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
 FOLDER = "gradients/{method}/seed_{seed}/round_{round}"
 JOB = ("seed", "round")
 OUTPUTS = {"buckets": "buckets.csv", "groups": "groups.csv", "summary": "summary.json"}
-# Keys of the study's section that say which policies are measured, not how.
+# Keys of the study's section that select the policies and do not affect the measurement.
 _NOT_READ = {"after_rounds", "with_validation"}
 RESOURCES = {"mem_mb": 4000, "runtime": 240}
 USES = ("env", "engine", "credit")
 
 
 class Settings(rl_round.Settings):
-    """How the policy plays and is trained, and what is measured."""
+    """Settings of play, training and measurement."""
 
     gradients: GradientsConfig
 
@@ -67,12 +67,12 @@ class Paths:
     policy: Path = folder("policy", "adapter of the policy to measure")
     out: Path = folder("summary", "folder to write")
     fitted: Path | None = folder("fitted", "fit of the credit after the round", optional=True)
-    cache: Path | None = place("folder that all jobs of a study share, for judges' answers")
+    cache: Path | None = place("folder of judge answers, shared by all jobs of a study")
     scratch: Path | None = place("folder for the critic's warm-up; without it, beside --out")
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """How the arm plays and trains, and what to measure."""
+    """Settings of play, training and measurement."""
     gradients = study.config.gradients or GradientsConfig()
     return {
         **rl_round.from_study(study, method),
@@ -81,7 +81,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The inputs of a round that continues from this policy, whether or not it is played."""
+    """The inputs of a round that would continue from this policy."""
     read = rl_round.inputs(study, Job(job.method, job.seed, job.round + 1))
     policy = policy_folder(job.method, job.seed, job.round)
     home = policy.removesuffix("/adapter")
@@ -98,8 +98,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Play, measure, and write the tables.
 
     Raises:
-        UserError: the policy has lost its critic, a file is damaged, the panel `analysis` has too
-            few tasks, or the critic's warm-up cannot go on.
+        UserError: the policy's critic is missing, a file is damaged, the panel `analysis` has too
+            few tasks, or the critic's warm-up fails.
     """
     from hgrpo.evaluation.gradients.table import bucket_table
     from hgrpo.learning.gradients.played import analysed_tasks, play, prepare
@@ -125,7 +125,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     panel = read_panels(inputs.panels).get(ANALYSIS, [])
     if len(panel) < config.groups:
         raise UserError(
-            f"{inputs.panels}: gradients.groups: {config.groups} tasks are wanted, and the panel "
+            f"{inputs.panels}: gradients.groups: {config.groups} tasks requested, but the panel "
             f"{ANALYSIS} has {len(panel)}"
         )
     after = _set_up(settings, job, paths, inputs)
@@ -150,12 +150,12 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
 
 def settings_read(settings: Settings) -> dict:
-    """The settings as plain JSON types, without those that the stage does not read."""
+    """The settings as plain JSON types, without those that do not affect the stage."""
     return settings.model_dump(mode="json", exclude={"gradients": _NOT_READ})
 
 
 def _set_up(settings: Settings, job: Job, paths: Paths, inputs: "RoundInputs") -> "Round":
-    """The next round, ready to play; an untrained critic is warmed up."""
+    """Set up the next round; warm up an untrained critic."""
     from hgrpo.learning.checkpoints import Checkpoints, resume_key
     from hgrpo.learning.round import RoundId
     from hgrpo.learning.scratch import job_scratch
@@ -183,9 +183,9 @@ def _set_up(settings: Settings, job: Job, paths: Paths, inputs: "RoundInputs") -
 
 
 def _measure(after: "Round", prepared: "Prepared", config: GradientsConfig) -> dict[str, "Pass"]:
-    """All groups, and those that the filter keeps, with the products of their gradients.
+    """Inner products of the gradients of all groups, and of the groups after the filter.
 
-    If the filter keeps or drops whole groups, their gradients are already known.
+    If the filter keeps or drops only whole groups, the gradients are not computed again.
     """
     import numpy as np
 
@@ -202,9 +202,9 @@ def _measure(after: "Round", prepared: "Prepared", config: GradientsConfig) -> d
     if all(mask.all() or not mask.any() for mask in masks):
         second = first.of(used)
     else:
-        second = _products(after, parts, config, "gradients of what the filter keeps")
+        second = _products(after, parts, config, "gradients after the filter")
     weights = prepared.chosen.weights[used]
-    # The filter's weights scale advantages, never KL or entropy.
+    # The filter's weights scale only advantages, not KL or entropy.
     of_the_task = np.isin(COMPONENTS, ("task", "score"))
     every = np.arange(len(prepared.groups))
     passes = (
@@ -215,7 +215,7 @@ def _measure(after: "Round", prepared: "Prepared", config: GradientsConfig) -> d
 
 
 def _counts(groups: list) -> tuple["np.ndarray", "np.ndarray"]:
-    """Trajectories and sampled tokens of each group."""
+    """Numbers of trajectories and of sampled tokens in each group."""
     import numpy as np
 
     tokens = [sum(sequence.sampled for sequence in group) for group in groups]
@@ -240,7 +240,7 @@ def _products(after: "Round", groups: list, config: GradientsConfig, title: str)
 def _groups(
     prepared: "Prepared", tasks: list[str], places: dict[str, dict[int, str]]
 ) -> "pd.DataFrame":
-    """One row for each group that was played."""
+    """One row for each group of rollouts."""
     import pandas as pd
 
     from hgrpo.evaluation.gradients.table import PASSES

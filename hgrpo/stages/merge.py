@@ -1,9 +1,7 @@
 """Merge the episodes of every evaluation into one checked table.
 
-The stage stops with an error in any of these cases:
-- An arm is missing.
-- An episode was evaluated twice.
-- Evaluations played different panels.
+The stage fails if an arm is missing, an episode was evaluated twice, or evaluations used different
+panels.
 
 Example:
   python -m hgrpo.cli.stage merge --config '{"methods": ["SFTOnly", "flatGRPO"]}' \\
@@ -61,7 +59,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
     frame = merge_episodes(paths.episodes, settings.methods)
     if others := sorted(set(frame["method"]).difference(settings.methods or frame["method"])):
-        raise UserError(f"episodes of {', '.join(others)}, which --config does not name")
+        raise UserError(f"episodes of {', '.join(others)}, which are not in --config")
     with atomic_file(paths.out) as path:
         frame.to_parquet(path, index=False, **parquet.WRITE)
     print(f"{len(frame)} episodes of {frame['method'].nunique()} arms: {paths.out}")

@@ -26,27 +26,23 @@ STAGES = (
 
 
 def load(stage: str) -> ModuleType:
-    """The module of a stage.
-
-    Raises:
-        KeyError: there is no such stage.
-    """
+    """The module of a stage; KeyError if there is no such stage."""
     if stage not in STAGES:
         raise KeyError(stage)
     return importlib.import_module(f"hgrpo.stages.{stage}")
 
 
 def belongs_to_an_arm(stage: str) -> bool:
-    """Whether each job of a stage belongs to one method."""
+    """Whether a stage runs once per method."""
     return "{method}" in load(stage).FOLDER
 
 
 def resources_key(stage: str) -> str:
-    """Name of the stage whose resources a stage uses: itself, unless `RESOURCES` names another."""
+    """Name of the stage whose resources a stage uses: itself, or the one in `RESOURCES`."""
     resources = load(stage).RESOURCES
     return resources if isinstance(resources, str) else stage
 
 
 def runs_a_model(stage: str) -> bool:
-    """Whether a stage runs or stores a language model, so that its cost depends on the model."""
+    """Whether a stage runs or stores a language model."""
     return STAGES.index("base") <= STAGES.index(stage) <= STAGES.index("evaluate")

@@ -1,9 +1,9 @@
 """Write a study's figures and its table of results in the sizes and formats of a paper.
 
-Every figure but the pictures of credit comes as SVG and PDF, as wide as a column and as wide as a
-page. The table of results comes as LaTeX, as wide as a column, and as Markdown; the report's
-headline and cautions stand below it. `hgrpo.results` reads every other table into pandas, and makes
-LaTeX of it.
+Every figure except the credit plots is written as SVG and PDF, in column width and in page width.
+The table of results is written as LaTeX in column width and as Markdown, with the report's headline
+and cautions below it. `hgrpo.results` loads the other tables into pandas and converts them to
+LaTeX.
 
 Example:
   cd results/bakeoff
@@ -30,7 +30,7 @@ JOB: tuple[str, ...] = ()
 OUTPUTS = {"latex": "results.tex", "markdown": "results.md"}
 RESOURCES = "report"
 USES: tuple[str, ...] = ()
-# Pictures of texts, which no paper prints.
+# Plots of credit on full texts, which are too large for a paper.
 _LEFT_OUT = ("credit", "credit_last_round")
 
 
@@ -49,12 +49,12 @@ class Paths(Results):
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The study's arms, how to compare them, and its name."""
+    """The study's name, its arms, and the settings of their comparison."""
     return comparison(study) | {"study": study.config.name}
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """Episodes, logs, and the findings of the report."""
+    """Episodes, logs, and the report's findings."""
     return results(study) | {"findings": f"{report.FOLDER}/{report.OUTPUTS['findings']}"}
 
 
@@ -62,7 +62,7 @@ def outputs(study: "Study") -> dict:
     """`OUTPUTS`, and every figure of the study in every size and format."""
     from hgrpo.report.names import figure_names
 
-    # What `report.paper.save_sizes` writes; planning must not import matplotlib.
+    # The files of `report.paper.save_sizes`, repeated because planning must not import matplotlib.
     sizes = [f"{size}.{kind}" for size in ("column", "page") for kind in ("svg", "pdf")]
     drawn = figure_names(comparison(study), study.config.rounds)
     pictures = [name for name in drawn if name not in _LEFT_OUT]
@@ -79,7 +79,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     table, about = paper_table(read.comparison, read.arms), caption(read.comparison, read.arms)
     findings = paths.findings.read_text(encoding="utf-8").splitlines()
     with atomic_folder(paths.out) as out:
-        # Without turns the pictures of credit are left out.
+        # Credit plots are omitted because no turns are passed.
         for drawing in study_drawings(read, {}, {}, fits):
             save_sizes(drawing, out)
         (out / "results.tex").write_text(

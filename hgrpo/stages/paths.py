@@ -1,8 +1,8 @@
-"""The job of a stage, the files and folders that its command takes, the forms of its --config.
+"""The job of a stage, the files and folders in its command's options, and forms of its --config.
 
-The stage's `Paths` declares files and folders as fields. A stage's Snakemake rule and its command
-read the same declaration. The rule fills the options with its inputs and outputs, and the command
-parses the options.
+A stage's `Paths` declares the files and folders as fields. The stage's Snakemake rule and its
+command use the same declaration: the rule fills the options with its inputs and outputs, and the
+command parses them.
 """
 
 import os
@@ -17,9 +17,9 @@ class Job:
 
     Attributes:
         method: name of the arm; "" if the job belongs to all arms.
-        seed: the run's seed; in stages before the runs, the seed of the random draws.
+        seed: the run's seed; in stages before the runs, the seed of the environment.
         round: number of the round, from 1; round 0 is the SFT policy.
-        code: hash of the code that the job runs, stored with its results and checkpoints.
+        code: hash of the job's code, stored with results and checkpoints.
     """
 
     method: str = ""
@@ -29,29 +29,29 @@ class Job:
 
 
 def folder(of: str, description: str, optional: bool = False, many: bool = False) -> Any:
-    """A field that holds the folder of a file or, with `many`, the folders of several files.
+    """A field for the folder of a file or, with `many`, the folders of several files.
 
     Args:
-        of: name of the rule's input or output file that lies in the folder.
+        of: name of the rule's input or output file in the folder.
         description: help text of the option.
-        optional: whether the option may be left out; the field is then None, or [] with `many`.
-        many: whether the option takes one or more folders.
+        optional: whether the option is optional; the default is None, or [] with `many`.
+        many: whether the option takes several folders.
     """
     return _field(of, description, optional, many, parent=True)
 
 
 def file(of: str, description: str, optional: bool = False, many: bool = False) -> Any:
-    """A field that holds a file or, with `many`, several."""
+    """A field for a file or, with `many`, for several files."""
     return _field(of, description, optional, many)
 
 
 def place(description: str) -> Any:
-    """An optional field that holds a folder that is neither input nor output of the rule."""
+    """An optional field for a folder that is neither input nor output of the rule."""
     return _field("", description, optional=True, many=False)
 
 
 def number(description: str, default: int) -> Any:
-    """A field that holds a whole number."""
+    """A field for an integer."""
     metadata = {"of": "", "description": description, "optional": True, "many": False}
     return field(default=default, metadata=metadata | {"type": int, "default": default})
 
@@ -69,7 +69,7 @@ def option(declared: Field) -> str:
 
 
 def words(paths: type, files: Mapping[str, str | Sequence[str]]) -> list[str]:
-    """A command's words for `files`: options in the order of the fields.
+    """Command-line arguments for `files`, in the order of the fields.
 
     Args:
         paths: a stage's `Paths`.
@@ -89,5 +89,5 @@ def words(paths: type, files: Mapping[str, str | Sequence[str]]) -> list[str]:
 
 
 def file_or_section(config: Mapping, job: Job) -> dict:
-    """Accept also the content of a file in configs/envs, which has no key `env`."""
+    """Also accept the content of a file in configs/envs, which has no key `env`."""
     return dict(config) if "env" in config else {"env": config}

@@ -1,4 +1,4 @@
-"""Settings of the stages in which a policy plays, and the collector with which it plays on."""
+"""Shared settings of the stages in which a policy plays, and a collector for continuations."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Playing(Strict):
-    """The environment, model and engine with which a policy plays."""
+    """Environment, model and engine of play."""
 
     env: Env
     model: ModelConfig
@@ -28,7 +28,7 @@ class Playing(Strict):
 
 
 def playing(study: "Study") -> dict:
-    """The values for `Playing` from a study, without the environment's expert."""
+    """A study's values for `Playing`, without the environment's expert."""
     return {
         "env": study.env.model_dump(mode="json", exclude={"expert"}),
         "model": study.model.model_dump(mode="json"),
@@ -37,7 +37,7 @@ def playing(study: "Study") -> dict:
 
 
 def env_maker(env: EnvSettings, assets: Path) -> "Callable[[], TextEnv]":
-    """A function that makes an environment for the tasks in the folder of the stage assets."""
+    """A factory of environments for the tasks of the stage assets."""
     return load(env.name).factory(env, unpacked(assets / "tasks.tar.gz"))
 
 

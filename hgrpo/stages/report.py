@@ -41,10 +41,9 @@ USES: tuple[str, ...] = ()
 
 
 class Settings(Strict):
-    """The keys of `hgrpo.stages.comparison`, and three facts about the whole study.
+    """The keys of `hgrpo.stages.comparison`, and the study's name, description and overrides.
 
-    `overridden` maps keys, with dots, to values that come from the command line and not from the
-    study's file.
+    `overridden` maps dotted keys to values from the command line.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -69,18 +68,18 @@ class Paths(Results):
     )
     out: Path = file("page", "report.html to write")
     comparison: Path = file("comparison", "JSON file to write")
-    findings: Path = file("findings", "the page's headline and cautions to write, one a line")
+    findings: Path = file("findings", "text file of the page's headline and cautions to write")
     tables: Path = folder("tables", "folder of CSV files to write")
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The arms, how to compare them, and the study's name, description and overridden keys."""
+    """The comparison's settings, and the study's name, description and overrides."""
     about = {"study": study.config.name, "description": study.config.description}
     return comparison(study) | about | {"overridden": dict(study.overridden)}
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The files whose contents the page shows."""
+    """The files shown on the page."""
     from hgrpo.stages import figures
 
     figures_made = figures.outputs(study)["figures"]
@@ -97,7 +96,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def extras(study: "Study") -> dict:
-    """The credit agreement, which a report shows if it is there: truth takes long to measure."""
+    """The credit agreement, shown only if it exists, because ground truth takes long to measure."""
     return {"twins": ["credit_agreement/twins.csv"]}
 
 
@@ -165,13 +164,13 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
 
 def supervised(sft: Mapping) -> str:
-    """The hash of the supervised policy's weights, and the user's folder that they came from."""
+    """The hash of the SFT policy's weights, and the user's folder of a given adapter."""
     source = f", taken from {sft['taken_from']}" if "taken_from" in sft else ""
     return f"weights {sft['weights']}{source}" if "weights" in sft else ""
 
 
 def left_out(stages: Mapping[str, Mapping]) -> Sequence[tuple[str, str, int]]:
-    """(stage, reason, count) of tasks and trajectories left out or kept with a note."""
+    """(stage, reason, count) of tasks and trajectories that were excluded, or kept with a note."""
     rows = [
         (name, reason, count)
         for name, stage in stages.items()

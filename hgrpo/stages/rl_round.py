@@ -1,6 +1,6 @@
-"""Run one round of reinforcement learning; in each step, collect rollouts, credit them and update.
+"""Run one round of reinforcement learning: each step collects rollouts, assigns credit and updates.
 
-If a round is killed and started again, it continues after its last finished step.
+A killed round resumes after its last finished step.
 
 Example:
   python -m hgrpo.cli.stage rl_round --seed 11 --round 1 \\
@@ -62,7 +62,7 @@ USES = ("env", "engine", "credit", "rule")
 
 
 class Settings(Playing):
-    """How the policy plays, how its turns are credited, and how it is trained."""
+    """Settings of play, training and credit."""
 
     training: TrainingConfig
     method: MethodConfig
@@ -75,24 +75,24 @@ class Paths:
     assets: Path = folder("panels", "folder of games and panels")
     base: Path = folder("base", "folder of the base model")
     sft: Path = folder("sft", "SFT adapter, the reference of the KL penalty")
-    policy: Path = folder("policy", "adapter the round starts from")
+    policy: Path = folder("policy", "adapter at the start of the round")
     out: Path = folder("summary", "folder to write")
     fitted: Path | None = folder(
         "fitted", "fit of the credit, after the previous round", optional=True
     )
     evaluations: list[Path] = file(
         "evaluations",
-        "summaries of the evaluations after the earlier rounds, in order, for a rule that stops",
+        "evaluation summaries of the earlier rounds, in order, for stopping rules",
         optional=True,
         many=True,
     )
-    cache: Path | None = place("folder that all jobs of a study share, for judges' answers")
+    cache: Path | None = place("folder of judge answers, shared by all jobs of a study")
     scratch: Path | None = place("folder for step checkpoints; without it, beside --out")
-    processes: int = number("processes that share the round, one a GPU (default 1)", 1)
+    processes: int = number("number of processes of the round, one per GPU (default: 1)", 1)
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """How to play and train, and the method without its label, which changes no result."""
+    """Settings of play and training, and the method without its label."""
     return {
         **playing(study),
         "training": study.training[method].model_dump(mode="json"),
@@ -101,7 +101,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """Tasks, base, SFT policy, the policy to start from, its optimiser state if any, and a fit."""
+    """Tasks, base, SFT policy, initial policy with optimiser state and critic, and any fit."""
     carries = study.training[job.method].carry_policy and job.round > 1
     before = policy_folder(job.method, job.seed, job.round - 1 if carries else 0)
     return {
@@ -122,16 +122,16 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def outputs(study: "Study") -> dict:
-    """`OUTPUTS`, and the policy's files, whose names depend on the model's `adapt`."""
+    """`OUTPUTS`, and the policy's files, which depend on the model's `adapt`."""
     return {**policy_files(study, "adapter", "adapter"), **OUTPUTS}
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Run the round from its first unfinished step on, and write its results.
+    """Run or resume the round, and write its results.
 
     Raises:
-        UserError: an option is out of range, a file is damaged, or training cannot go on. The
-            last finished step is kept.
+        UserError: an option is out of range, a file is damaged, or training fails. The last
+            finished step is kept.
     """
     from hgrpo.learning.checkpoints import Checkpoints, resume_key
     from hgrpo.learning.ranks import become_ranks, joined_ranks
@@ -139,10 +139,10 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.learning.set_up import check_inputs, round_inputs
 
     if paths.processes < 1:
-        raise UserError(f"--processes: {paths.processes}; one or more were expected")
+        raise UserError(f"--processes: {paths.processes}; expected at least 1")
     become_ranks(paths.processes)
     if job.round < 1:
-        raise UserError(f"--round: {job.round}; rounds count from 1, round 0 is the SFT policy")
+        raise UserError(f"--round: {job.round}; rounds start at 1, round 0 is the SFT policy")
     inputs = round_inputs(
         settings.method,
         assets=paths.assets,
@@ -157,7 +157,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     ranks = joined_ranks()
     identity = {"settings": settings.model_dump(mode="json"), **asdict(job)}
     key = resume_key(identity, inputs.base, inputs.files())
-    # The first process locks the scratch folder for all. Every process reads the checkpoints.
+    # The first process locks the scratch folder on behalf of all processes. Every process reads the
+    # checkpoints.
     locked = job_scratch(paths.scratch, paths.out, key)
     shared = nullcontext(scratch_root(paths.scratch, paths.out) / key)
     with locked if ranks.first else shared as scratch:
@@ -167,9 +168,9 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             _play(settings, job, paths, inputs, checkpoints, ranks)
         except TrainingError as error:
             finished = checkpoints.finished
-            last = "none is kept"
+            last = "no checkpoint was written"
             if finished:
-                last = f"step {finished}, the last good one, is kept in {scratch}"
+                last = f"the last finished step, {finished}, is kept in {scratch}"
             raise UserError(f"step {finished + 1}: {error}; {last}") from None
 
 
@@ -202,7 +203,7 @@ def _play(
             bar.set_postfix(_newest(row))
 
         def advance() -> None:
-            # Dynamic sampling may play more trajectories than a step has at least.
+            # Dynamic sampling may play more trajectories than the minimum of a step.
             bar.total = max(bar.total, bar.n + ranks.size)
             bar.update(ranks.size)
 
@@ -240,7 +241,7 @@ def _play(
 
 
 def _newest(row: Mapping[str, float]) -> dict[str, str]:
-    """The end of the progress bar: a step's log row in short."""
+    """Postfix of the progress bar: a summary of a step's log row."""
     kl = row.get("observed_kl")
     return {
         "step": str(row["step"] + 1),

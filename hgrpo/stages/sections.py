@@ -1,4 +1,4 @@
-"""The settings of a game: a file of configs/envs, or the section `env` of a stage's settings."""
+"""Settings of an environment: a file in configs/envs, or the section `env` of a stage."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -13,14 +13,10 @@ from hgrpo.games.kinds import load
 
 
 def environment_settings(data: Mapping[str, object], source: str) -> EnvSettings:
-    """Check the content of a settings file; return the settings of the environment it names.
-
-    Args:
-        data: content of a file in configs/envs.
-        source: path of that file, for error messages.
+    """Validate the content of a file in configs/envs; `source` is its path, for messages.
 
     Raises:
-        UserError: there is no such environment, or a setting is wrong (one line per mistake).
+        UserError: there is no such environment, or a setting is invalid (one line per mistake).
     """
     try:
         environment = load(data.get("name"))
@@ -38,7 +34,7 @@ def _environment(section: object) -> object:
 
 
 class EnvName(Strict):
-    """The name of an environment, for stages that need no more of it."""
+    """The name of an environment, for stages that require no other settings of it."""
 
     name: str
 

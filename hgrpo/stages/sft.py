@@ -1,4 +1,4 @@
-"""Fine-tune the base model on expert trajectories, one sequence each, with loss on actions only.
+"""Fine-tune the base model on expert trajectories, with loss on action tokens only.
 
 Example:
   python -m hgrpo.cli.config configs/studies/bakeoff.yaml --stage sft > sft.json
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 FOLDER = "sft"
 JOB: tuple[str, ...] = ()
 OUTPUTS = {"log": "train_log.json", "summary": "summary.json"}
-# All runs wait for this stage, so it takes a second core.
+# A second core, because all runs wait for this stage.
 RESOURCES = {"mem_mb": 2500, "threads": 2}
 USES: tuple[str, ...] = ()
-# Saving a checkpoint takes as long as several steps of a tiny model. So save only some steps.
+# Interval of checkpoints, because saving takes as long as several steps of a tiny model.
 _SAVE_EVERY_S = 30.0
 
 
 class Settings(Strict):
-    """Settings of the model and of its fine-tuning, and the environment that it learns to play."""
+    """Settings of the model and its fine-tuning, and the environment."""
 
     env: EnvName
     model: ModelConfig
@@ -69,22 +69,22 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The base and the demonstrations; a given adapter needs no demonstrations."""
+    """The base and, unless an adapter is given, the demonstrations."""
     imitates = study.config.sft.adapter is None
     return {**BASE, "trajectories": ["expert/trajectories.parquet"] if imitates else []}
 
 
 def outputs(study: "Study") -> dict[str, str]:
-    """`OUTPUTS`, and the SFT policy's files, whose names depend on the model's `adapt`."""
+    """`OUTPUTS`, and the SFT policy's files, which depend on the model's `adapt`."""
     return {**policy_files(study, "adapter", "adapter"), **OUTPUTS}
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Fine-tune the base, or take the adapter that the settings name."""
+    """Fine-tune the base, or copy the configured adapter."""
     if settings.sft.adapter is not None:
         _take(settings, job, paths)
     elif paths.expert is None:
-        raise UserError("--expert: the demonstrations are missing; without them, give sft.adapter")
+        raise UserError("--expert: required, unless `sft.adapter` is set")
     else:
         _imitate(settings, job, paths)
 
@@ -114,7 +114,7 @@ def _write(out: Path, rows: list[dict], settings: Settings, summary: dict) -> No
 
 
 def _imitate(settings: Settings, job: Job, paths: Paths) -> None:
-    """Fine-tune from the newest checkpoint on, and write policy, log and summary."""
+    """Fine-tune from the newest checkpoint, and write policy, log and summary."""
     from hgrpo.learning.checkpoints import Checkpoints, resume_key
     from hgrpo.learning.imitation import imitate
     from hgrpo.learning.optimisers import sft_optimisers
@@ -168,7 +168,7 @@ def _imitate(settings: Settings, job: Job, paths: Paths) -> None:
         with atomic_folder(paths.out) as out:
             policy.save_adapter(out / "adapter")
             _write(out, rows, settings, summary | {"weights": weights_digest(out / "adapter")})
-    too_long = f" ({data.too_long} are too long for the model)" if data.too_long else ""
+    too_long = f" ({data.too_long} too long for the model)" if data.too_long else ""
     print(
         f"sft: {len(rows)} steps on {len(data.train)} trajectories{too_long}, validation loss "
         f"{summary['validation_loss']:.4f}, {time.perf_counter() - began:.0f} s"
@@ -177,7 +177,7 @@ def _imitate(settings: Settings, job: Job, paths: Paths) -> None:
 
 @dataclass(frozen=True)
 class _Data:
-    """Examples to train on and to validate on, and how many trajectories were too long."""
+    """Training and validation examples, and the number of trajectories that were too long."""
 
     train: "list[Example]"
     validation: "list[Example]"
@@ -185,7 +185,7 @@ class _Data:
 
 
 def _examples(settings: Settings, paths: Paths, policy: "Policy") -> _Data:
-    """The demonstrations as examples; all trajectories of some tasks are held out for validation.
+    """Convert the demonstrations to examples, and hold out whole tasks for validation.
 
     Raises:
         UserError: at least half of the trajectories are too long for the model, or the training
@@ -195,7 +195,7 @@ def _examples(settings: Settings, paths: Paths, policy: "Policy") -> _Data:
 
     sft = settings.sft
     demonstrations = read_demonstrations(paths.expert)
-    # Hold out whole tasks. Otherwise a held-out game could also be trained on.
+    # Hold out whole tasks, so that no held-out game is also trained on.
     held_out = {
         row["task_id"]
         for row in demonstrations
@@ -211,14 +211,14 @@ def _examples(settings: Settings, paths: Paths, policy: "Policy") -> _Data:
     fitting, too_long = len(train) + len(validation), long_train + long_validation
     if too_long and too_long >= fitting:
         raise UserError(
-            f"{paths.expert}: {too_long} of {too_long + fitting} trajectories are longer than the "
-            f"{longest} tokens that model {settings.model.name} reads; take a model that reads "
-            "more, or an environment with fewer turns or shorter texts"
+            f"{paths.expert}: {too_long} of {too_long + fitting} trajectories exceed the context "
+            f"length of model {settings.model.name}, {longest} tokens; use a model with a longer "
+            "context, or an environment with fewer turns or shorter texts"
         )
     if not train or not validation:
         raise UserError(
-            f"{paths.expert}: {len(demonstrations)} trajectories are too few to hold any out: with "
-            f"sft.validation_share: {sft.validation_share} there are {len(train)} to train on and "
-            f"{len(validation)} to measure the loss; more trajectories or another share would help"
+            f"{paths.expert}: {len(demonstrations)} trajectories are too few for a validation set: "
+            f"sft.validation_share: {sft.validation_share} gives {len(train)} for training and "
+            f"{len(validation)} for validation; add trajectories or change the share"
         )
     return _Data(train, validation, too_long)

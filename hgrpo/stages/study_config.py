@@ -1,4 +1,4 @@
-"""Record the resolved study that the results belong to, the package versions and the hardware.
+"""Record the resolved study, the package versions and the hardware.
 
 Example:
   python -m hgrpo.cli.config bakeoff > study.yaml
@@ -28,7 +28,7 @@ USES: tuple[str, ...] = ()
 
 
 class Settings(Strict):
-    """The resolved study, which may have any keys."""
+    """The resolved study, with arbitrary keys."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 

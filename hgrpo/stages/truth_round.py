@@ -1,9 +1,9 @@
-"""Measure the true advantage of every turn of some rollouts, for the policy that played them.
+"""Measure the ground-truth advantage of every turn in rollouts of a policy.
 
-The policy is that of the reference arm after a round of the study's first seed; round 0 is the SFT
-policy. It plays whole groups on games of the training panel, with random numbers of its own. From
-before every turn it then plays on many times, which gives the value V. A turn's truth is
-V(after) - V(before). A job that was killed goes on after its last finished group.
+The policy is that of the reference arm with the study's first seed after a round; round 0 is the
+SFT policy. It plays whole groups on games of the training panel, with a separate random stream.
+Many continuations from before each turn then estimate the value V. A turn's ground-truth advantage
+is V(after) - V(before). A killed job resumes after its last finished group.
 
 Example:
   python -m hgrpo.cli.config configs/studies/bakeoff_plus.yaml --stage truth_round > truth.json
@@ -47,7 +47,7 @@ USES = ("env", "engine")
 
 
 class Settings(Playing):
-    """How the policy plays, and how much."""
+    """Settings of play and of the ground truth."""
 
     play: dict[str, Any]
     truth: TruthConfig
@@ -65,7 +65,7 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """How the reference arm plays, and how much to play."""
+    """Settings of the reference arm's play, and of the ground truth."""
     training = study.training.get(study.config.reference, study.config.training)
     truth = study.config.truth or TruthConfig()
     return {
@@ -79,14 +79,14 @@ def inputs(study: "Study", job: Job) -> dict:
     """Tasks, base, and the policy to measure.
 
     Raises:
-        UserError: the reference, whose policy is measured, is not among the methods.
+        UserError: the reference is not among the methods.
     """
     policy = policy_folder(reference_of(study), study.config.seeds[0], job.round)
     return {"panels": PANELS, "tasks": TASKS, **BASE, **policy_files(study, policy)}
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Play, measure every group that is not kept from a stopped run, and write the tables.
+    """Play the rollouts, measure the unfinished groups, and write the tables.
 
     Raises:
         UserError: there is no policy, a file is damaged, or the panel has too few games.
@@ -99,7 +99,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.policy.score_sketch import ScoreSketcher
 
     if paths.policy is None:
-        raise UserError("--policy is missing: truth is measured by continuations of a policy")
+        raise UserError("--policy: required, because ground truth is estimated from continuations")
     began = time.perf_counter()
     base, panels = open_base(paths.base), paths.assets / "panels.json"
     check_adapter(base, lora=False)
@@ -137,7 +137,7 @@ def _play(measurement: "Measurement", panels: Path) -> list["PlayedGroup"]:
 
 
 def _measure(measurement: "Measurement", groups: list["PlayedGroup"]) -> None:
-    """Measure the groups that are not kept, with a bar over all continuations."""
+    """Measure the unfinished groups, with a progress bar over all continuations."""
     each = measurement.config.continuations
     sizes = [each * sum(len(t.turns) for t in group.trajectories) for group in groups]
     with Bar(total=sum(sizes), desc="truth", unit="episode") as bar:
@@ -157,7 +157,7 @@ def _summary(
     counts: dict[str, float],
     out: Path,
 ) -> dict:
-    """Totals, reliability of the truth, counts and provenance."""
+    """Totals, reliability of the ground truth, counts and provenance."""
     from hgrpo.base_model.digest import any_digest
     from hgrpo.evaluation.truth.table import quality, read_truth
     from hgrpo.policy.compatible import weights_digest

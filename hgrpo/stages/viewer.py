@@ -1,8 +1,8 @@
 """Write a page of single trajectories, with turns coloured by the credit of each arm.
 
-The page shows the first trajectories of the given rounds and, if credit was compared with measured
-truth, rollouts with their truth: at most 500 trajectories, and at most 16 MB of them. Snakemake
-gives it each run's first and last rounds.
+The page shows the first trajectories of the given rounds and, if credit was compared with ground
+truth, rollouts with their ground truth: at most 500 trajectories and 16 MB. Snakemake passes each
+run's first and last rounds.
 
 Example:
   cd results/bakeoff
@@ -31,16 +31,16 @@ JOB: tuple[str, ...] = ()
 OUTPUTS = {"page": "index.html"}
 RESOURCES = "report"
 USES: tuple[str, ...] = ()
-# With so many trajectories a browser answers to a filter at once, and people can mail the page.
+# With these limits, filtering in a browser is instant, and the page can be sent by e-mail.
 _MOST = 500
 _MOST_BYTES = 16_000_000
 
 
 class Settings(Strict):
-    """Which study the page is about, and how it names the arms."""
+    """The study's name, the arms' labels, and the rounds with ground truth."""
 
     study: str
-    # (name, label) in display order, which JSON with sorted keys would lose in a mapping.
+    # (name, label) pairs, because JSON with sorted keys loses the order of a mapping.
     labels: list[tuple[str, str]]
     seed: int = 0
     truth_rounds: list[int] = Field(default_factory=list)
@@ -53,13 +53,13 @@ class Paths:
     turns: list[Path] = file("turns", "turns.parquet of the rounds to show", True, True)
     truth: list[Path] = folder("truth", "folders of rollouts with measured truth", True, True)
     agreement: Path | None = folder(
-        "credits", "folder of the credit agreement, for credit of these rollouts", optional=True
+        "credits", "folder of the credit agreement on these rollouts", optional=True
     )
     out: Path = folder("page", "folder to write")
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The study's name, its arms' labels, and the rounds whose truth is measured."""
+    """The study's name, its arms' labels, and the rounds with ground truth."""
     truth = study.config.truth
     return {
         "study": study.config.name,
@@ -80,7 +80,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def extras(study: "Study") -> dict:
-    """Truth and its credit, which the page shows if they are there: truth takes long to measure."""
+    """Ground truth and credit on it, shown only if they exist: they take long to measure."""
     truth = truth_files(study, "truth.parquet")
     return {"truth": truth, "credits": ["credit_agreement/credits.parquet"]} if truth else {}
 
@@ -91,7 +91,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.report.viewer import Source, collect, collect_truth, render, within
 
     sources = [Source(*run_of(path), path) for path in paths.turns]
-    # Without credit of the rollouts with truth, there is nothing to show of them.
+    # Rollouts with ground truth are shown only if their credit is available.
     truth = zip(settings.truth_rounds, paths.truth, strict=bool(paths.truth))
     with_truth = dict(truth) if paths.agreement else {}
     most = _MOST // (2 if with_truth else 1)
@@ -103,7 +103,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         entries += collect_truth(measured, paths.agreement, labels, settings.seed, number, each)
     entries = within(entries, _MOST_BYTES)
     if not entries:
-        raise UserError("--turns: no trajectory to show; only trained arms have rounds")
+        raise UserError("--turns: no trajectories to show; only trained arms have rounds")
     paths.out.mkdir(parents=True, exist_ok=True)
     with atomic_file(paths.out / OUTPUTS["page"]) as path:
         path.write_text(render(settings.study, entries, labels), encoding="utf-8")

@@ -1,6 +1,6 @@
-"""Results under the hash of what made them: results/store/<key>/.
+"""A content-addressed store of results: results/store/<key>/.
 
-A job's key covers its stage, settings, code, seed and the keys of the jobs whose files it reads. So
-equal jobs of two studies are one, an edit never overwrites a result, and an edit that is undone
-finds its old results. results/<study>/ holds links into the store.
+A job's key is a hash of its stage, settings, code, seed and the keys of its input jobs. So equal
+jobs of two studies run once, an edit never overwrites a result, and undoing an edit restores the
+old results. results/<study>/ holds links into the store.
 """

@@ -1,4 +1,4 @@
-"""Finished jobs as one archive, for a colleague's store: nothing there is ever overwritten."""
+"""Export finished jobs to an archive, and import them into another store without overwriting."""
 
 import json
 import re
@@ -22,10 +22,10 @@ _SETTINGS = "settings"
 
 
 def pack(jobs: Iterable[Planned], target: Path) -> list[str]:
-    """Write finished jobs, with all that they were made from, into an archive; return their keys.
+    """Write finished jobs and all their ancestors to an archive; return their keys.
 
     Raises:
-        UserError: a job has not finished, or a file of it is not what the job wrote.
+        UserError: a job has not finished, or one of its files was changed.
     """
     jobs = list(jobs)
     if unfinished := [each.name for each in jobs if not each.made]:
@@ -40,7 +40,7 @@ def pack(jobs: Iterable[Planned], target: Path) -> list[str]:
             for name, digest in made["files"].items():
                 path = STORE / key / name
                 if not path.is_file() or sha256(path) != digest:
-                    raise UserError(f"{path}: not what the job wrote")
+                    raise UserError(f"{path}: changed since its job wrote it")
                 archive.add(path, f"{key}/{name}", filter=without_origin)
             # Last, as in the store: a folder without this file holds no result.
             archive.add(STORE / key / MADE, f"{key}/{MADE}", filter=without_origin)
@@ -48,7 +48,7 @@ def pack(jobs: Iterable[Planned], target: Path) -> list[str]:
 
 
 def with_ancestors(keys: Iterable[str]) -> set[str]:
-    """The keys, and those of all finished jobs that they were made from."""
+    """The keys, and the keys of all their finished ancestors."""
     reached: set[str] = set()
     waiting = list(keys)
     while waiting:
@@ -61,14 +61,14 @@ def with_ancestors(keys: Iterable[str]) -> set[str]:
 
 
 def unpack(archive: Path) -> tuple[list[str], list[str]]:
-    """Take the jobs of an archive into the store.
+    """Import the jobs of an archive into the store.
 
     Returns:
-        Keys of the jobs that are new here, and of those that were here before.
+        Keys of the new jobs, and of the jobs that already existed.
 
     Raises:
-        UserError: the archive is damaged or holds something else, or a job in it was made from
-            other contents than the results of the same name here. Then nothing is taken.
+        UserError: the archive is damaged or no archive of jobs, or the inputs of a job differ from
+            those of the job with the same key here. Then nothing is imported.
     """
     STORE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".import-", dir=STORE) as scratch:
@@ -76,16 +76,16 @@ def unpack(archive: Path) -> tuple[list[str], list[str]]:
         _extract(archive, place)
         keys = sorted(path.parent.name for path in place.glob(f"*/{MADE}"))
         if not keys:
-            raise UserError(f"{archive}: holds no finished job")
+            raise UserError(f"{archive}: contains no finished job")
         try:
             mades = {key: _read(place / key) for key in keys}
             _check_whole(mades, place)
         except (UserError, ValueError) as error:
-            damage = f"damaged, or edited ({str(error).splitlines()[0]}); ask for the archive again"
+            damage = f"damaged or edited ({str(error).splitlines()[0]}); get a new copy"
             raise UserError(f"{archive}: {damage}") from None
         for made in mades.values():
             _check_inputs(made, archive)
-        # A result whose files were deleted is new again.
+        # A result with deleted files counts as new.
         new = [key for key in keys if not _files(STORE / key) >= {MADE, *mades[key]["files"]}]
         for path in sorted((place / _SETTINGS).glob("*.json")):
             (STORE / _SETTINGS).mkdir(exist_ok=True)
@@ -98,13 +98,13 @@ def unpack(archive: Path) -> tuple[list[str], list[str]]:
 
 
 def _extract(archive: Path, place: Path) -> None:
-    """Unpack an archive, whose names must be those of results."""
+    """Unpack an archive; UserError if it contains anything other than results."""
     name = re.compile(rf"({KEY}/[^/].*|{_SETTINGS}/{KEY}\.json)")
     try:
         with tarfile.open(archive, "r:") as opened:
             for member in tqdm(opened, desc="import", unit="file", disable=None):
                 if not member.isreg() or not name.fullmatch(member.name):
-                    raise UserError(f"{archive}: {member.name}: no file of a result")
+                    raise UserError(f"{archive}: {member.name}: not a file of a result")
                 opened.extract(member, place, filter="data")
     except FileNotFoundError:
         raise UserError(f"{archive}: no such file") from None
@@ -117,43 +117,39 @@ def _files(entry: Path) -> set[str]:
 
 
 def _read(entry: Path) -> dict:
-    """The record of a job in an archive, whose key and files are checked.
-
-    Raises:
-        UserError, ValueError: the record is damaged, or a file is not what it lists.
-    """
+    """The record of an unpacked job; UserError or ValueError if its key or files do not match."""
     made = validate(Record, json.loads((entry / MADE).read_bytes()), entry.name).model_dump()
     if _files(entry) != {*made["files"], MADE}:
-        raise ValueError(f"{entry.name}: its files are not those that it lists")
+        raise ValueError(f"{entry.name}: its files do not match its record")
     if not made["key"] == entry.name == settings_digest({part: made[part] for part in HASHED}):
-        raise ValueError(f"{entry.name}: its key is another one")
+        raise ValueError(f"{entry.name}: its key does not match its record")
     for name, digest in made["files"].items():
         if sha256(entry / name) != digest:
-            raise ValueError(f"{entry.name}/{name}: not what the job wrote")
+            raise ValueError(f"{entry.name}/{name}: changed since its job wrote it")
     return made
 
 
 def _check_whole(mades: dict[str, dict], place: Path) -> None:
-    """Refuse an archive that lacks an ancestor of a job, or holds other settings."""
+    """Raise ValueError if a job's ancestor is missing or its settings were edited."""
     inputs = [path for made in mades.values() for each in made["inputs"].values() for path in each]
     named = {path.partition("/")[0] for path in inputs} | {path.name for path in place.iterdir()}
     lacking = named - mades.keys() - {_SETTINGS}
     if any(not (STORE / key / MADE).is_file() for key in lacking):
-        raise ValueError("a job of it is missing")
+        raise ValueError("a job is missing")
     for path in (place / _SETTINGS).glob("*"):
         if settings_digest(json.loads(path.read_bytes())) != path.stem:
             raise ValueError(f"{_SETTINGS}/{path.name}")
 
 
 def _check_inputs(made: dict, archive: Path) -> None:
-    """Refuse a job that was made from other contents than those with the same key here.
+    """Raise UserError if the contents of a job's inputs differ from those with the same key here.
 
-    Two machines can make different weights from the same settings and code.
+    Two machines can produce different weights from the same settings and code.
     """
     here = contents(made)
     if here is not None and made["contents"] not in (None, here):
         run = " ".join(f"{name} {value}" for name, value in made["job"].items() if value)
         raise UserError(
-            f"{archive}: {made['stage']} {run}: made from other inputs than the results here, "
-            "such as another SFT policy; import the archive into an empty store"
+            f"{archive}: {made['stage']} {run}: its inputs, such as the SFT policy, differ from "
+            "the results here; import the archive into an empty store"
         )

@@ -1,11 +1,10 @@
-"""The hash of the code that a job runs: its modules and what they import, without docstrings.
+"""Hash of a job's code: its modules and their imports, without comments and docstrings.
 
-Snakemake sees only a stage's shell command, so it cannot notice an edit in a Python module. This
-hash covers the modules of the stage, environment, engine, credit assigners and update rule of the
-job, all that they import from this checkout, also inside functions, and the data files beside them.
-Plug-ins are imported by name, so those of other jobs do not count. What a game needs to make tasks
-(`assets.py`) and to play its expert (`expert.py`) counts for the stages that do so, and not for
-those that only play. Comments and docstrings do not count either.
+Snakemake sees only a stage's shell command, so it cannot detect an edit in a Python module. The
+hash covers the modules of the job's stage, environment, engine, credit assigners and update rule,
+everything that they import from this checkout, also inside functions, and the data files beside
+them. Plug-ins that the job does not use are excluded. A game's `assets.py` and `expert.py` are
+included only for stages that make tasks or play the expert.
 """
 
 import ast
@@ -23,23 +22,18 @@ from hgrpo.formulas import kinds as rule_kinds
 from hgrpo.stages.order import load
 
 PACKAGE = Path(__file__).resolve().parent.parent
-# Modules that only plan, whose effect reaches jobs as settings and inputs, that record where a job
-# ran, or that no job runs.
+# Modules that affect jobs only through settings and inputs, that record where a job ran, or that no
+# job runs.
 _SKIPPED = {f"hgrpo.stages.{name}" for name in ("comparison", "files", "order", "paths")}
 _SKIPPED |= {"hgrpo.provenance", "hgrpo.games.gym"}
-# Parts of a game that play needs not; a stage that uses one has it in USES.
+# Parts of a game that are not required for play; stages that use them list them in USES.
 _PARTS = ("assets", "expert")
 _PART = re.compile(rf"hgrpo\.games\.\w+\.({'|'.join(_PARTS)})")
 _POSITIONS = ("lineno", "col_offset", "end_lineno", "end_col_offset", "ctx", "type_ignores")
 
 
 def roots(stage: str, settings: Mapping) -> list[str]:
-    """The modules that a job starts from: its stage, and each plug-in that the stage loads.
-
-    Args:
-        stage: one of `hgrpo.stages.order.STAGES`.
-        settings: the job's settings, whose sections name the plug-ins.
-    """
+    """The entry modules of a job: its stage, and the plug-ins in its settings."""
     module = load(stage)
     method = settings.get("method") or {}
     sections = [settings, method, *settings.get("methods", ())] if "credit" in module.USES else []
@@ -57,13 +51,12 @@ def roots(stage: str, settings: Mapping) -> list[str]:
 
 
 def code_hash(modules: Iterable[str], skip: Collection[str] = ()) -> str:
-    """Hash (16 hex digits) of modules, of all that they import, and of the data files beside them.
+    """Hash (16 hex digits) of modules, their imports, and the data files beside them.
 
-    Args:
-        skip: names of modules to leave out, with what only they import.
+    `skip` lists modules to exclude, with everything that only they import.
 
     Raises:
-        UserError: a module is not Python.
+        UserError: a module is not valid Python.
         FileNotFoundError: a module of `modules` does not exist.
     """
     return _digest(json.dumps(sorted(closure(modules, skip=skip).items())).encode())
@@ -72,7 +65,7 @@ def code_hash(modules: Iterable[str], skip: Collection[str] = ()) -> str:
 def closure(
     modules: Iterable[str], package: Path = PACKAGE, skip: Collection[str] = ()
 ) -> dict[str, str]:
-    """Map each module that `modules` import, and each data file beside them, to its hash."""
+    """Map `modules`, all their imports, and the data files beside them to hashes."""
     hashes: dict[str, str] = {}
     waiting = list(modules)
     while waiting:
@@ -100,7 +93,7 @@ def _parsed(name: str, path: Path, package: Path, *state: int) -> tuple[str, lis
     except SyntaxError as error:
         raise UserError(f"{path}, line {error.lineno}: {error.msg}") from None
     within = name if path.stem == "__init__" else name.rpartition(".")[0]
-    # Python runs the packages above a module too.
+    # Python also runs the parent packages of a module.
     names = {name.rpartition(".")[0]} - {""}
     text: list[str] = []
     _write(tree, text, names, within)
@@ -114,7 +107,7 @@ def _parsed(name: str, path: Path, package: Path, *state: int) -> tuple[str, lis
 
 
 def _write(node: object, text: list[str], imports: set[str], within: str) -> None:
-    """Append syntax to `text`; `ast.dump` writes it differently in other versions of Python."""
+    """Append a syntax tree to `text`; unlike `ast.dump`, equal in all versions of Python."""
     if isinstance(node, list):
         for each in node:
             if not _is_unread(each):
@@ -137,7 +130,7 @@ def _write(node: object, text: list[str], imports: set[str], within: str) -> Non
 
 
 def _is_unread(statement: object) -> bool:
-    """Whether syntax is a docstring, a setting's description, or imports for type checking only."""
+    """Whether a node is a docstring, a setting's description, or an import for type checking."""
     if isinstance(statement, ast.keyword) and statement.arg == "description":
         return True
     if isinstance(statement, ast.If) and not statement.orelse:
@@ -157,14 +150,14 @@ def _path(module: str, package: Path) -> Path:
 
 
 def _data_files(folder: Path) -> list[Path]:
-    """Files of a package except Python files, subpackages, hidden files and editors' backups."""
+    """Data files of a package: no Python files, subpackages, hidden files or editor backups."""
     files, inner = _listing(folder, folder.stat().st_mtime_ns)
     return files + [path for each in inner for path in _data_files(each)]
 
 
 @functools.cache
 def _listing(folder: Path, changed: int) -> tuple[list[Path], list[Path]]:
-    """The data files in a folder, and its folders of data, as of a time of change (ns)."""
+    """Data files and data folders in a folder; `changed` (ns) invalidates the cache."""
     paths = [path for path in sorted(folder.iterdir()) if path.name.strip("~.") == path.name]
     files = [path for path in paths if path.is_file() and path.suffix not in {".py", ".pyc"}]
     inner = [path for path in paths if path.is_dir() and path.name != "__pycache__"]

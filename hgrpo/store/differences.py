@@ -1,4 +1,4 @@
-"""Why a job runs, or ran again: what differs between its result, and a plan or an older result."""
+"""Reasons why a job runs again: differences between its result and a plan or an older result."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,15 +11,15 @@ from hgrpo.store.entry import key_of, names_of
 from hgrpo.store.plan import STORE, Plan, Planned
 from hgrpo.study.overrides import changes
 
-# Parts of a reason that are printed.
+# Maximum number of names printed in a reason.
 _MOST = 3
 
 
 def differences(plan: Plan, planned: Planned, records: Mapping[str, Mapping]) -> str:
-    """What changed since the result in results/<study>, or else the study's newest one, was made.
+    """Changes since the linked result in results/<study>, or else since the study's newest one.
 
     Returns:
-        Settings, modules, inputs; "never ran" if `records`, by key, have no such result.
+        Settings, modules and inputs; "never ran" if `records` (by key) have no such result.
     """
     keys = [key for name in names_of(planned) if (key := key_of(Path(plan.root, name)))]
     if planned.key in keys:
@@ -35,7 +35,7 @@ def differences(plan: Plan, planned: Planned, records: Mapping[str, Mapping]) ->
 
 
 def newest(planned: Planned, records: Iterable[Mapping], study: str | None = None) -> dict | None:
-    """The newest result of a stage, method, seed and round; with `study`, of that study alone."""
+    """The newest result of a job; with `study`, only among that study's results."""
     job = vars(planned.job).items()
     same = [m for m in records if m["stage"] == planned.stage and m["job"].items() <= job]
     same = [m for m in same if study in (None, m.get("study"))]
@@ -50,11 +50,11 @@ def as_planned(made: Mapping) -> Planned:
 def causes(
     old: Mapping, new: Mapping, records: Mapping[str, Mapping]
 ) -> Iterator[tuple[Mapping, Mapping, str]]:
-    """What differs between two results, then between those of `records` behind them.
+    """Differences between two results, then between the results that they were made from.
 
     Yields:
-        An older and a newer record, and the reasons; behind the two results only those with other
-        reasons than their inputs.
+        An older record, a newer record, and the reasons. Ancestors are skipped if only their inputs
+        differ.
     """
     pairs = [(old["key"], new["key"])]
     for keys in pairs:
@@ -73,14 +73,14 @@ def causes(
 def _changed(
     before: Mapping, after: Mapping, settings: Callable[[], dict], code: Callable[[], dict]
 ) -> Iterator[str]:
-    """Reasons for another key; `settings` and `code` read those of `after`."""
+    """Reasons for a different key; `settings` and `code` return those of `after`."""
     if before["settings"] != after["settings"]:
         yield f"settings: {_few([*_edits(_read('settings', before['settings']), settings())])}"
     if before["code"] != after["code"]:
         then, now = _read("code", before["code"]), code()
         modules = sorted(name for name in {*then, *now} if then.get(name) != now.get(name))
-        # An archive has no list of modules.
-        yield f"code: {_few(modules) if then and now else 'of another machine'}"
+        # Imported results have no list of modules.
+        yield f"code: {_few(modules) if then and now else 'from another machine'}"
     if before["user_files"] != after["user_files"]:
         yield "your files"
     paths = sources(before).items() ^ sources(after).items()
@@ -89,19 +89,19 @@ def _changed(
 
 
 def sources(made: Mapping) -> dict[str, str]:
-    """Path of each input below results/<study> -> the key of its job."""
+    """Path of each input, relative to results/<study> -> key of its job."""
     paths = [path.partition("/") for paths in made["inputs"].values() for path in paths]
     return {path: key for key, _, path in paths}
 
 
 def _read(part: str, digest: str) -> dict:
-    """Settings, or the modules behind a hash of code; empty without their file."""
+    """The settings, or the module hashes, with a digest; empty if their file is missing."""
     file = STORE / part / f"{digest}.json"
     return json.loads(file.read_bytes()) if file.is_file() else {}
 
 
 def _edits(before: Mapping, after: Mapping) -> Iterator[str]:
-    """The keys that differ, with dots: sections and names that came or went, else both values."""
+    """The differing keys: added or removed sections and list entries, else old and new value."""
     olds = changes(after, before)
     for key, new in changes(before, after).items():
         old, edits = olds[key], []

@@ -1,4 +1,4 @@
-"""A finished job's folder in the store: what it was made from, and the links that lead to it."""
+"""A finished job's folder in the store: its record, and the links to it."""
 
 import contextlib
 import datetime
@@ -26,9 +26,9 @@ from hgrpo.store.code import closure, roots
 from hgrpo.store.plan import KEY, MADE, STORE, Plan, Planned, flat
 
 JOB_FILE, PLAN = "job.json", "plan.json"
-# The parts of a record that the key is the hash of.
+# The hashed parts of a record.
 HASHED = ("stage", "settings", "code", "user_files", "job", "inputs")
-# Below the store: a file for each job that has finished, named by the contents of its inputs.
+# Index of finished jobs: a file for each, named after the hash of its settings and input contents.
 _SAME = STORE / "same"
 _Hash = Annotated[str, StringConstraints(pattern=f"^{KEY}$")]
 
@@ -60,9 +60,9 @@ class Record(BaseModel, extra="allow"):
 
 
 def write_job(plan: Plan, planned: Planned, words: list[str]) -> Path:
-    """Write what the job's command reads: its settings, code, inputs and options.
+    """Write a job's settings, code hashes, inputs and options; return the path of its job file.
 
-    The settings lie in a file of their own, because all jobs of an arm share them.
+    The settings are in a separate file, because all jobs of an arm share them.
     """
     preimage = plan.preimage(planned.stage, planned.job, planned.inputs)
     settings = plan.settings(planned.stage, planned.job.method or None)
@@ -78,9 +78,9 @@ def write_job(plan: Plan, planned: Planned, words: list[str]) -> Path:
 
 
 def take_equal(job: Mapping, entry: Path) -> bool:
-    """Copy the results of a job whose inputs have the same contents, if one has finished.
+    """Copy the results of a finished job with identical input contents, if there is one.
 
-    Its key is another one because an earlier stage was edited in a way that changed no content.
+    Its key differs because an earlier stage was edited without changing its outputs.
     """
     same = _SAME / (contents(job) or "")
     twin = STORE / same.read_text(encoding="utf-8").strip() if same.is_file() else entry
@@ -89,23 +89,23 @@ def take_equal(job: Mapping, entry: Path) -> bool:
     made = read_made(twin)
     for name, digest in made["files"].items():
         if not (twin / name).is_file() or sha256(twin / name) != digest:
-            print(f"not taken from {twin}: {name} is not what the job wrote")
+            print(f"not copied from {twin}: {name} was changed since its job wrote it")
             return False
         (entry / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(twin / name, entry / name)
     spent = {name: made[name] for name in ("seconds", "bytes")}
     _write_made(job, entry, made["files"], {"taken_from": twin.name} | spent)
-    print(f"taken from {twin}, where a job with the same inputs has finished")
+    print(f"copied from {twin}, a finished job with the same inputs")
     return True
 
 
 def record(job: Mapping, entry: Path, began: float) -> None:
-    """Write made.json: what a job was made from, its files, and when and where it ran.
+    """Write made.json: a job's origin, its files, and the time and place of its run.
 
     Args:
-        job: the content of its job.json.
-        entry: the folder of its key.
-        began: a reading of `time.time` at its start.
+        job: the content of job.json.
+        entry: the job's folder in the store.
+        began: `time.time()` at the job's start.
     """
     files = {name: sha256(entry / name) for name in sorted(job["outputs"])}
     size = sum((entry / name).stat().st_size for name in files)
@@ -122,19 +122,17 @@ def _write_made(job: Mapping, entry: Path, files: Mapping[str, str], more: Mappi
 
 
 def note_contents(made: Mapping) -> None:
-    """Let jobs with the same contents of inputs find this result."""
+    """Index a result by its input contents, for `take_equal`."""
     if made["contents"]:
         with atomic_file(_SAME / made["contents"]) as path:
             path.write_text(f"{made['key']}\n", encoding="utf-8")
 
 
 def contents(job: Mapping) -> str | None:
-    """Hash (16 hex digits) of all that decides a job's results; None if an input is not there.
-
-    Inputs count with their contents, where the key has the keys of their jobs.
+    """Like the key, but with the hashes of input files; None if an input is missing.
 
     Raises:
-        UserError: an input was edited after its job had written it.
+        UserError: an input was edited since its job wrote it.
     """
     try:
         inputs = {
@@ -149,28 +147,24 @@ def contents(job: Mapping) -> str | None:
 def _digest_of(path: str) -> str:
     key, _, name = path.partition("/")
     entry, digest = STORE / key, sha256(STORE / path)
-    # In a bucket, the file comes without the record of its job.
+    # In a bucket, the record of the job may be missing.
     files = read_made(entry)["files"] if (entry / MADE).is_file() else {}
     if files.get(name, digest) != digest:
         raise UserError(
-            f"{entry / name}: edited after its job wrote it; delete {entry}, and its job runs again"
+            f"{entry / name}: edited since its job wrote it; delete {entry} to run the job again"
         )
     return digest
 
 
 def read_made(entry: Path) -> dict:
-    """The record of a finished job.
-
-    Raises:
-        UserError: there is none, or it is damaged.
-    """
+    """The record of a finished job; UserError if it is missing or damaged."""
     try:
         return validate(Record, json.loads((entry / MADE).read_bytes()), MADE).model_dump()
     except FileNotFoundError:
         raise UserError(f"{entry}: no finished job") from None
     except (UserError, ValueError) as error:
         mistake = str(error).splitlines()[0]
-        remedy = f"delete {entry}, and its job runs again"
+        remedy = f"delete {entry} to run the job again"
         raise UserError(f"{entry / MADE}: damaged ({mistake}); {remedy}") from None
 
 
@@ -180,19 +174,19 @@ def made_entries() -> Iterator[Path]:
 
 
 def key_of(link: Path) -> str | None:
-    """The key of the result that a link below results/<study> leads to; None for other paths."""
+    """The key of the result behind a link below results/<study>; None for other paths."""
     parts = link.readlink().parts if link.is_symlink() else ()
     return parts[parts.index(STORE.name) + 1] if STORE.name in parts else None
 
 
 def linked_jobs(results: Path) -> list[dict]:
-    """The record of each job that results/<study> leads to."""
+    """The records of all jobs linked from results/<study>."""
     keys = set(map(key_of, results.rglob("*"))) - {None}
     return [read_made(results.parent / STORE.name / key) for key in sorted(keys)]
 
 
 def sha256(path: Path) -> str:
-    """SHA-256 of a file, in hex digits; a process reads a file once, unless it changes."""
+    """SHA-256 of a file, in hex digits; cached until the file changes."""
     state = path.stat()
     return _sha256(path, state.st_ino, state.st_size, state.st_mtime_ns)
 
@@ -204,10 +198,10 @@ def _sha256(path: Path, *state: int) -> str:
 
 
 def link(root: Path, entries: Iterable[Path]) -> None:
-    """Let results/<study>/ lead to finished jobs.
+    """Link finished jobs into results/<study>/.
 
     Raises:
-        UserError: results that an earlier version of hgrpo wrote are in the place of a link.
+        UserError: the place of a link holds results of an earlier version of hgrpo.
     """
     for entry in entries:
         made = read_made(entry)
@@ -222,7 +216,7 @@ def link(root: Path, entries: Iterable[Path]) -> None:
 
 
 def link_planned(job: Mapping) -> None:
-    """Link a job that has just finished, if the newest run of its study names its result."""
+    """Link a job that has just finished, if the newest plan of its study includes it."""
     results = STORE.parent / job["study"]
     with contextlib.suppress(UserError):  # in a bucket there is no plan
         if job["key"] in {each.key for each in read_plan(results)}:
@@ -233,7 +227,7 @@ def unlink(root: Path, jobs: Iterable[Planned], older: bool = False) -> None:
     """Remove the links of jobs in results/<study>; with `older`, only those to older results.
 
     Raises:
-        UserError: results that an earlier version of hgrpo wrote are in the place of a link.
+        UserError: as for `link`.
     """
     for planned in jobs:
         for name in names_of(planned):
@@ -244,13 +238,13 @@ def unlink(root: Path, jobs: Iterable[Planned], older: bool = False) -> None:
 
 
 def names_of(planned: Planned) -> list[str]:
-    """Paths below results/<study> that lead to a job."""
+    """Paths of a job's links, relative to results/<study>."""
     files = [path.removeprefix(f"{planned.entry}/") for path in flat(planned.outputs)]
     return linked_names(planned.stage, planned.job, files)
 
 
 def linked_names(stage: str, job: Job, files: Iterable[str]) -> list[str]:
-    """Paths below results/<study> that lead to a job: its folder, or its files in a shared one."""
+    """Paths of a job's links: its folder or, if several stages share the folder, its files."""
     folder = load(stage).FOLDER.format(**vars(job))
     if folder not in ("", "report"):
         return [folder]
@@ -261,20 +255,20 @@ def linked_names(stage: str, job: Job, files: Iterable[str]) -> list[str]:
 def _check_free(place: Path) -> None:
     if place.is_symlink():
         return
-    # Snakemake makes the folders of a file that is its target.
+    # Remove the empty folders that Snakemake creates for a target file.
     for folder, _, _ in os.walk(place, topdown=False):
         with contextlib.suppress(OSError):
             os.rmdir(folder)
     if place.exists():
         study = Path(*place.parts[:2])
         raise UserError(
-            f"{place}: written by an earlier version of hgrpo, which had no store; move it away, "
-            f"or all of {study}, whose links come back"
+            f"{place}: written by an earlier version of hgrpo without a store; move it or all of "
+            f"{study} away, and the next run links the results again"
         )
 
 
 def write_plan(plan: Plan) -> None:
-    """Write results/<study>/plan.json, the key of every job, for the monitor."""
+    """Write results/<study>/plan.json: the key of every job, for the monitor."""
     rows = [{"stage": p.stage, "key": p.key, **vars(p.job)} for p in plan.jobs()]
     _write(Path(plan.root, PLAN), rows)
 
@@ -288,7 +282,7 @@ def read_plan(results: Path) -> list[Planned]:
     """The jobs of the newest run of results/<study>, without their files.
 
     Raises:
-        UserError: no run has begun, or the file is damaged.
+        UserError: there is no plan.json, or it is damaged.
     """
     file, jobs = results / PLAN, []
     try:
@@ -300,5 +294,5 @@ def read_plan(results: Path) -> list[Planned]:
     except FileNotFoundError:
         raise UserError(f"{file}: no such file; run the study first") from None
     except (ValueError, LookupError, TypeError):
-        raise UserError(f"{file}: damaged; delete it, and the next run writes it anew") from None
+        raise UserError(f"{file}: damaged; delete it and run the study again") from None
     return jobs

@@ -1,4 +1,4 @@
-"""Every job of a study with its key, its files in the store and its link below results/<study>."""
+"""All jobs of a study, with their keys and their files in the store."""
 
 import contextlib
 import functools
@@ -21,9 +21,9 @@ from hgrpo.study.study import Study
 STORE = Path("results/store")
 _HEAD = f"{STORE}/"
 KEY = r"[0-9a-f]{16}"
-# In the folder of a key: what the result was made from. The job writes it last.
+# The record of a finished job, which the job writes last.
 MADE = "made.json"
-# Stages that run only if their target is named.
+# Stages that run only on request, as named targets.
 ASKED_FOR = {
     "truth_round",
     "gradients_round",
@@ -32,7 +32,7 @@ ASKED_FOR = {
     "viewer",
     "paper",
 }
-# Stages that play with the first seed of the study.
+# Stages that use the study's first seed.
 _FIRST_SEED = {"truth_round", "credit_agreement"}
 _OF_ARMS = {
     "rl_round": trained_rounds,
@@ -41,7 +41,7 @@ _OF_ARMS = {
     "gradients_round": gradient_rounds,
 }
 _WORDS = {"rl_round": "round", "credit_fit": "fit after round", "evaluate": "evaluation of round"}
-# Stands for the arm of a job that serves all arms.
+# The arm's name in tables for jobs that all arms share.
 SHARED = "shared"
 Files = Mapping[str, str | list[str]]
 
@@ -52,8 +52,8 @@ class Planned:
 
     Attributes:
         stage: name of the stage.
-        job: method, seed and round; those that the stage has no use for keep their defaults.
-        key: hash of what makes the result; see `Plan.preimage`.
+        job: method, seed and round, with defaults where the stage does not use them.
+        key: hash of `Plan.preimage`.
         folder: results/store/<key>/<folder below results/<study>>.
         inputs: name -> file or files in the store.
         outputs: name -> file or files in the store.
@@ -68,7 +68,7 @@ class Planned:
 
     @property
     def entry(self) -> Path:
-        """The folder of the key."""
+        """The job's folder in the store."""
         return STORE / self.key
 
     @property
@@ -78,7 +78,7 @@ class Planned:
 
     @property
     def name(self) -> str:
-        """The job in words, such as `flatGRPO seed 11 round 2`."""
+        """The job's display name, such as `flatGRPO seed 11 round 2`."""
         job, word = self.job, _WORDS.get(self.stage, self.stage)
         if job.method:
             return f"{job.method} seed {job.seed} {word} {job.round}"
@@ -86,17 +86,17 @@ class Planned:
 
     @property
     def made(self) -> bool:
-        """Whether the job has finished, here or where its result was imported from."""
+        """Whether the job has finished, here or on the machine of an imported result."""
         return (self.entry / MADE).is_file()
 
     @property
     def whole(self) -> bool:
-        """Whether the job has finished and lost none of its files since."""
+        """Whether the job has finished and all its files still exist."""
         return self.made and all(map(os.path.exists, flat(self.outputs)))
 
     @property
     def log(self) -> str:
-        """The file that the job's messages go to."""
+        """The job's log file."""
         return f"{beside(self.stage, self.folder)}.log"
 
 
@@ -111,15 +111,11 @@ class Plan:
         self.parts = functools.cache(self._parts)
 
     def jobs(self, asked_for: bool = False) -> Iterator[Planned]:
-        """Every job of the study in the order of the stages.
-
-        Args:
-            asked_for: whether to include the stages that run only if their target is named.
-        """
+        """All jobs in the order of the stages; with `asked_for`, also those run only on request."""
         for stage in stages_of(self.study):
             yield from (self.find(stage, *each) for each in jobs_of(self.study, stage))
         for stage in sorted(ASKED_FOR, key=STAGES.index) if asked_for else ():
-            # The study may lack what such a stage reads, for example its reference.
+            # The stage's inputs may not exist in this study, for example without its reference.
             with contextlib.suppress(UserError):
                 yield from [self.find(stage, *each) for each in jobs_of(self.study, stage)]
 
@@ -127,8 +123,8 @@ class Plan:
         """The jobs that a run would start, in the order of the stages.
 
         Args:
-            goals: jobs to finish; without any, the report.
-            again: whether finished jobs start too.
+            goals: jobs to finish; by default the report.
+            again: whether finished jobs also start.
         """
         reached: dict[Planned, None] = {}
         waiting = [*goals] or [self.find("report")]
@@ -141,7 +137,7 @@ class Plan:
         return [each for each in self.jobs() if each in reached]
 
     def stored(self, path: str) -> str:
-        """Where the store has a file of the study; `path` is relative to results/<study>.
+        """The path in the store of a file; `path` is relative to results/<study>.
 
         Raises:
             UserError: no job of the study makes the file.
@@ -149,7 +145,7 @@ class Plan:
         return f"{_HEAD}{self.maker(path).key}/{path}"
 
     def preimage(self, stage: str, job: Job, inputs: Files) -> dict:
-        """What the job's key is the hash of."""
+        """The content that is hashed into a job's key."""
         return {
             "stage": stage,
             **self.parts(stage, job.method or None),
@@ -161,7 +157,7 @@ class Plan:
         }
 
     def find(self, stage: str, method: str = "", seed: int = 0, round: int = 0) -> Planned:
-        """A job of the study; seed and round are 0 where the stage has no use for them."""
+        """A job of the study; seed and round are 0 if the stage does not use them."""
         return self._planned(stage, method, seed, round)
 
     def _make(self, stage: str, method: str, seed: int, round: int) -> Planned:
@@ -176,10 +172,10 @@ class Plan:
         return Planned(stage, job, key, folder, inputs, outputs)
 
     def _extras(self, files: Files) -> dict[str, str | list[str]]:
-        """Inputs that a job reads if they are there, and that no run makes for its sake."""
+        """Optional inputs that exist; a run does not create them for this job."""
         try:
             stored = self._all_stored(files)
-        except UserError:  # the study cannot have the job that makes them
+        except UserError:  # the study has no job that makes them
             return {}
         return stored if all(map(os.path.exists, flat(stored))) else {}
 
@@ -190,11 +186,7 @@ class Plan:
         }
 
     def maker(self, path: str) -> Planned:
-        """The job that makes a file; `path` is relative to results/<study>.
-
-        Raises:
-            UserError: no job of the study makes the file.
-        """
+        """The job that makes a file; the argument and errors are those of `stored`."""
         parts = path.split("/")
         for place in (path, "/".join(parts[:2]) + "/", "/".join(parts[:4]) + "/"):
             if place in self._makers and path.startswith(place):
@@ -203,7 +195,7 @@ class Plan:
 
     @functools.cached_property
     def _makers(self) -> dict[str, tuple[str, *tuple[str | int, ...]]]:
-        """Folder of a round, or file of a stage with one job -> arguments of `find` for the job."""
+        """Folder of a round, or file of a stage with one job -> arguments of `find`."""
         makers = {}
         for stage in STAGES:
             folder = load(stage).FOLDER
@@ -216,11 +208,10 @@ class Plan:
         return makers
 
     def _settings(self, stage: str, method: str | None = None) -> dict:
-        """A stage's settings: the part of the study that the stage depends on."""
         return json.loads(as_json(load(stage).from_study(self.study, method)))
 
     def _parts(self, stage: str, method: str | None) -> dict:
-        """The part of the preimage that all jobs of a stage and an arm share."""
+        """The part of `preimage` shared by all jobs of a stage and an arm."""
         settings = self.settings(stage, method)
         return {
             "settings": settings_digest(settings),
@@ -230,12 +221,12 @@ class Plan:
 
 
 def beside(stage: str, folder: str) -> str:
-    """The path of a job's log and progress, without suffix."""
+    """The path of a job's log and progress files, without suffix."""
     return folder if load(stage).FOLDER else f"{folder}/{stage}"
 
 
 def stages_of(study: Study) -> list[str]:
-    """The stages of which a run of the whole study has jobs, in order."""
+    """The stages in a run of the whole study, in order."""
     planned = [stage for stage in STAGES if stage not in ASKED_FOR]
     return [
         stage for stage in planned if "needed" not in vars(load(stage)) or load(stage).needed(study)
@@ -243,7 +234,7 @@ def stages_of(study: Study) -> list[str]:
 
 
 def jobs_of(study: Study, stage: str) -> list[tuple[str, int, int]]:
-    """(method, seed, round) of every job of a stage; "", 0 and 0 where they name no job."""
+    """(method, seed, round) of every job of a stage; "" or 0 if the stage does not use them."""
     if stage in _OF_ARMS:
         return _OF_ARMS[stage](study)
     if stage != "truth_round":
@@ -259,7 +250,7 @@ def outputs_of(stage: str, study: Study) -> Files:
 
 
 def below(folder: str, files: Files) -> dict[str, str | list[str]]:
-    """The same files with the folder in front."""
+    """The files with `folder` prepended."""
     head = f"{folder}/" if folder else ""
     return {
         name: [head + path for path in each] if isinstance(each, list) else head + each
@@ -273,13 +264,10 @@ def flat(files: Files) -> list[str]:
 
 
 def user_digest(study: Study, stage: str, results: Path) -> str | None:
-    """Digest of the files of the user that a stage reads; None if it reads no such files.
+    """Digest of the user's files that a stage reads; None if it reads none.
 
-    If the files are gone, the digest is the one that the stage recorded. So a user may copy
-    finished results without the games or the model behind them, and no job runs again.
-
-    Args:
-        results: results/<study>, for what was recorded.
+    If the files are missing, use the digest that the stage recorded in `results`. So finished
+    results can be copied without the user's games or model, and no job runs again.
     """
     if stage in ("assets", "expert"):
         name = {"assets": "assets/manifest.json", "expert": "expert/summary.json"}[stage]
@@ -288,7 +276,7 @@ def user_digest(study: Study, stage: str, results: Path) -> str | None:
         except (UserError, OSError):
             return _recorded(results / name, "user_files")
     if stage == "base" and study.model.path is not None:
-        # Imported here: planning other studies does not need the packages that read weights.
+        # Imported here, because planning other studies does not require the packages for weights.
         from hgrpo.base_model.digest import source_digest
 
         return source_digest(study.model.path, results / "base")

@@ -19,10 +19,10 @@ Arm = tuple[MethodConfig, TrainingConfig]
 def read_arms(
     config: StudyConfig, files: NamedFiles, listed: Collection[str], path: Path
 ) -> tuple[dict[str, Arm], Collection[str]]:
-    """All variants, arms of axes and methods, and the names of the arms of axes.
+    """Read all variants, arms of axes and methods; also return the arms of the axes by name.
 
-    Variants and arms of axes are checked too if they are not among the methods. Arms of axes are
-    compared with the methods that the file lists (`listed`), whether or not they run.
+    Variants and arms of axes are validated even if they do not run. The methods `listed` in the
+    study's file are read even if they do not run, for comparison with the arms of axes.
     """
     where, plain = str(path), NamedFiles(files.configs)
     arms: dict[str, Arm] = {}
@@ -54,18 +54,17 @@ def _variant(variant: Variant, name: str, files: NamedFiles, where: str) -> Meth
     changes = variant.model_extra or {}
     file = files.configs / "methods" / f"{name}.yaml"
     if file.is_file():
-        raise UserError(f"{where}: {file} is a method of that name; choose another")
+        raise UserError(f"{where}: {file} already has this name; choose another")
     if "name" in changes:
-        raise UserError(f"{where}.name: a variant's name is its key, {name!r}")
+        raise UserError(f"{where}.name: not allowed; the variant's name is its key, {name!r}")
     return validate(MethodConfig, _changed(base, credit, changes) | {"name": name}, where)
 
 
 def _changed(base: dict, credit: CreditConfig, changes: Mapping[str, object]) -> dict:
-    """The method `base`, with its section `credit`, and a variant's changes merged in.
+    """The method `base`, whose credit section is `credit`, with a variant's changes merged in.
 
-    The label of `base` is dropped, because it names another arm. If the variant changes the kind of
-    credit, the old kind's settings are dropped, because the new kind does not have them, and so is
-    an alpha that the old kind demanded.
+    The label is dropped because it belongs to `base`. If the variant changes the kind of credit,
+    the old kind's settings are dropped, and so is `alpha` if the old kind required a value of it.
     """
     left_out = {"label"}
     new = changes.get("credit")
@@ -75,7 +74,7 @@ def _changed(base: dict, credit: CreditConfig, changes: Mapping[str, object]) ->
 
 
 def resolved_arm(method: MethodConfig, training: TrainingConfig) -> dict:
-    """A method with all its settings of training, as plain JSON types."""
+    """A method with its complete training settings, as plain JSON types."""
     settings = method.model_dump(mode="json", exclude={"training"})
     return settings | {"training": training.model_dump(mode="json")}
 

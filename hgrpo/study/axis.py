@@ -1,4 +1,4 @@
-"""An axis of a study: one key of a method, and the values that its arms give it."""
+"""An axis of a study: one key of a method, and a value of the key for each arm."""
 
 import contextlib
 import math
@@ -13,7 +13,7 @@ from hgrpo.config.read import SectionError, merge
 from hgrpo.config.strict import Strict
 
 Value = bool | int | float | str
-# A target is a rule of Snakemake, and an axis may be changed with dots: `axes.kl.values=0,0.1`.
+# The name is part of a Snakemake rule's name and of dotted keys such as `axes.kl.values=0,0.1`.
 AxisName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
 SWEEP = "_sweep"
 _WORD = re.compile(r"[A-Za-z0-9._-]+")
@@ -22,30 +22,28 @@ _WORD = re.compile(r"[A-Za-z0-9._-]+")
 class Axis(Strict):
     """Arms that differ in the value of one key; `snakemake <axis>_sweep` runs only these.
 
-    A value's arm is called `<axis>_<value>`, such as `kl_0.01`. If it is equal to one of `methods`,
-    or to an arm of an earlier axis, that one is run in its place.
+    The arm of a value is named `<axis>_<value>`, such as `kl_0.01`. If an identical arm exists in
+    `methods` or in an earlier axis, that arm is run instead.
     """
 
-    of: Name = Field(description="name of a file in configs/methods, which the arms change")
+    of: Name = Field(description="the base method of the arms: name of a file in configs/methods")
     key: str = Field(
         pattern=r"^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*$",
-        description="the key of the method that the values are for, with dots: `training.lr`",
+        description="the method's key to vary, with dots: `training.lr`",
     )
-    values: list[Value] = Field(
-        description="two or more different numbers or words; each makes an arm"
-    )
+    values: list[Value] = Field(description="two or more distinct numbers or words, one per arm")
     without: str | None = Field(
         None,
-        description="a word that may stand among the values. In its arm the section that holds "
-        "`key` is null; for the key `training.filter.value` that is the section `training.filter`",
+        description="an entry of `values`, such as `nofilter`, whose arm sets the section of `key` "
+        "to null; the section of the key `training.filter.value` is `training.filter`",
     )
     fixed: dict[str, object] = Field(
         default_factory=dict,
-        description="further changes to the method, the same in all arms of the axis: "
+        description="further changes to the method, identical in all arms of the axis: "
         "`{training: {entropy_bonus: 0}}`",
     )
     label: str = Field(
-        "", description="words before the value in tables and figures; empty: the axis's name"
+        "", description="text before the value in tables and figures; empty: the axis's name"
     )
 
     @field_validator("values", mode="before")
@@ -57,37 +55,37 @@ class Axis(Strict):
         texts = [as_text(value) for value in values]
         twice = sorted({text for text in texts if texts.count(text) > 1})
         if twice:
-            raise ValueError(f"{', '.join(twice)} is listed twice; each was expected once")
+            raise ValueError(f"{', '.join(twice)}: duplicate; list each value once")
         if len(values) < 2:
-            raise ValueError("an axis has two values or more")
+            raise ValueError("an axis requires at least two values")
         return values
 
     @model_validator(mode="after")
     def _changes_its_key_alone(self) -> Self:
         for key in ("name", "label", "of"):
             if key in self.fixed:
-                raise ValueError(f"fixed: {key}: the axis itself gives its arms their {key}")
+                raise ValueError(f"fixed: {key}: not allowed; the axis sets the {key} of its arms")
         if _holds(self.fixed, self.key.split(".")):
-            raise ValueError(f"fixed: {self.key} is the axis's key, which `values` sets")
+            raise ValueError(f"fixed: {self.key}: not allowed; `values` sets this key")
         if self.without is not None and not isinstance(_read(self.without), str):
-            raise ValueError(f"without: {self.without}: a word was expected, such as `none`")
+            raise ValueError(f"without: {self.without}: expected a word, such as `none`")
         if self.without is not None and self.key.count(".") < 2:
             raise ValueError(
-                f"without: {self.without}: key {self.key} is in no section that could be null"
+                f"without: {self.without}: the key {self.key} has no section that could be null"
             )
         return self
 
     @property
     def section(self) -> str:
-        """The section that holds the key, with dots."""
+        """The section of the key, with dots."""
         return self.key.rpartition(".")[0]
 
     def is_without(self, value: Value) -> bool:
-        """Whether the value makes the key's section null."""
+        """Whether the value sets the key's section to null."""
         return self.without is not None and value == self.without
 
     def changes(self, value: Value) -> dict:
-        """The changes of a value's arm to the method `of`."""
+        """The changes to the method `of` in a value's arm."""
         key, change = (self.section, None) if self.is_without(value) else (self.key, value)
         for name in reversed(key.split(".")):
             change = {name: change}
@@ -95,11 +93,7 @@ class Axis(Strict):
 
 
 def read_axis(section: object) -> object:
-    """An axis from its section of a study's file, so that a mistake names the section's own keys.
-
-    Raises:
-        SectionError: there is a mistake in the section.
-    """
+    """Validate the section of an axis; SectionError if it is invalid."""
     if not isinstance(section, Mapping):
         return section
     try:
@@ -109,7 +103,7 @@ def read_axis(section: object) -> object:
 
 
 def as_text(value: Value) -> str:
-    """A value as it stands in the name of its arm: 1.0 and 1 are both "1"."""
+    """A value as text in the name of its arm: 1.0 and 1 are both "1"."""
     if isinstance(value, bool | str):
         return str(value).lower() if isinstance(value, bool) else value
     return repr(value + 0.0).removesuffix(".0").replace("+", "")
@@ -121,12 +115,12 @@ def arm_name(axis: str, value: Value) -> str:
 
 
 def target(axis: str) -> str:
-    """The target of Snakemake that runs an axis's arms."""
+    """The Snakemake target for an axis's arms."""
     return f"{axis}{SWEEP}"
 
 
 def _read(value: object) -> Value:
-    """A value of the list; the command line gives numbers as text."""
+    """Validate a value; parse text, because numbers from the command line are text."""
     if isinstance(value, str):
         value = _number_or_word(value)
     if not isinstance(value, Value):
@@ -134,7 +128,7 @@ def _read(value: object) -> Value:
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{value} is not a finite number")
     if isinstance(value, str) and not _WORD.fullmatch(value):
-        raise ValueError(f"{value!r} has other characters than letters, digits, `.`, `_` and `-`")
+        raise ValueError(f"{value!r}: only letters, digits, `.`, `_` and `-` are allowed")
     return value
 
 
@@ -148,7 +142,7 @@ def _number_or_word(text: str) -> Value:
 
 
 def _holds(section: object, names: list[str]) -> bool:
-    """Whether a nested mapping has the key that `names` lead to."""
+    """Whether a nested mapping has the key with the path `names`."""
     for name in names:
         if not isinstance(section, dict) or name not in section:
             return False

@@ -1,7 +1,7 @@
-"""The arms that a study's axes make: their names, their checks, and which of them are shared.
+"""The arms of a study's axes: their names, their checks, and the sharing of identical arms.
 
-An arm is given by what it changes in a method, as a variant is, so that all later stages see an
-ordinary method.
+Like a variant, an arm is defined by its changes to a method, so that later stages see an ordinary
+method.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ from hgrpo.study.overrides import changes
 def arms_of_axes(
     axes: Mapping[str, Axis], variants: Iterable[str], studies: Path, where: str
 ) -> dict[str, tuple[str, dict]]:
-    """Arm -> its axis, and its variant in the form that a study's file gives one.
+    """Arm -> its axis, and its definition in the form of `variants`.
 
     Args:
         axes: the study's axes by name.
@@ -24,7 +24,7 @@ def arms_of_axes(
         where: the study's file, for messages.
 
     Raises:
-        UserError: two arms have one name, or an axis's target is the name of a study.
+        UserError: two arms have the same name, or an axis's target is the name of a study.
     """
     arms: dict[str, tuple[str, dict]] = {}
     owners = dict.fromkeys(variants, "variants")
@@ -32,15 +32,15 @@ def arms_of_axes(
         study = studies / f"{target(axis)}.yaml"
         if study.is_file():
             raise UserError(
-                f"{where}: axes.{axis}: its target {target(axis)!r} is the study {study}; give the "
-                "axis another name"
+                f"{where}: axes.{axis}: its target {target(axis)!r} is also the study {study}; "
+                "rename the axis"
             )
         for value in settings.values:
             name, text = arm_name(axis, value), as_text(value)
             if name in owners:
                 raise UserError(
-                    f"{where}: axes.{axis}.values: the arm of {text} would be {name!r}, as one of "
-                    f"{owners[name]}; give the axis another name"
+                    f"{where}: axes.{axis}.values: {text}: the arm {name!r} already exists in "
+                    f"{owners[name]}; rename the axis"
                 )
             owners[name] = f"axes.{axis}"
             label = f"{settings.label or axis} {text}"
@@ -49,44 +49,40 @@ def arms_of_axes(
 
 
 def check_axes(axes: Mapping[str, Axis], arms: Mapping[str, Mapping], where: str) -> None:
-    """Refuse an axis whose arms are not trained, differ in another key, or do not differ.
+    """Raise UserError if an axis's arms are untrained, identical, or differ in another key.
 
     Args:
         axes: the study's axes by name.
-        arms: arm -> its settings, as `Study.resolved` has them.
+        arms: arm -> its resolved settings, as in `Study.resolved`.
         where: the study's file, for messages.
-
-    Raises:
-        UserError: the message names two arms and the keys in which they differ.
     """
     for axis, settings in axes.items():
         names = [arm_name(axis, value) for value in settings.values]
         if not any(arms[name]["train"] for name in names):
             raise UserError(
-                f"{where}: axes.{axis}.of: {settings.of}: no arm is trained, so all would be the "
-                "SFT policy as it is; a trained method was expected"
+                f"{where}: axes.{axis}.of: {settings.of} is not a trained method, so all arms "
+                "would be the SFT policy; choose a trained method"
             )
         for index, name in enumerate(names):
             equal = next((o for o in names[:index] if not differing(arms[o], arms[name])), None)
             if equal:
                 raise UserError(
-                    f"{where}: axes.{axis}.values: {equal} and {name} have equal settings; give "
-                    "each value once"
+                    f"{where}: axes.{axis}.values: {equal} and {name} have identical settings; "
+                    "list each value once"
                 )
         for first, second, key in _compared(axis, settings):
             differ = differing(arms[first], arms[second])
             if differ != [key]:
                 raise UserError(
-                    f"{where}: axes.{axis}: {first} and {second} differ in "
-                    f"{', '.join(differ)}, but the arms of an axis differ in one "
-                    f"key, here {key}"
+                    f"{where}: axes.{axis}: {first} and {second} differ in {', '.join(differ)}, "
+                    f"but the arms of an axis must differ only in its key {key}"
                 )
 
 
 def _compared(axis: str, settings: Axis) -> list[tuple[str, str, str]]:
-    """Two arms each, and the one key in which they should differ."""
+    """Pairs of arms to compare, each with the only key in which they may differ."""
     first = next(value for value in settings.values if not settings.is_without(value))
-    # Without its section, an arm lacks the section's other keys too.
+    # An arm with a null section also differs in the section's other keys.
     return [
         (
             arm_name(axis, first),
@@ -101,15 +97,15 @@ def _compared(axis: str, settings: Axis) -> list[tuple[str, str, str]]:
 def shared_points(
     axes: Mapping[str, Axis], listed: Iterable[str], arms: Mapping[str, Mapping]
 ) -> dict[str, str]:
-    """The name of every arm of an axis -> the arm that is run for it.
+    """Every arm of an axis -> the arm that is run for it.
 
-    Equal settings are run once: as the arm that is listed among the study's methods, or else as
-    that of the first axis.
+    Identical arms are run once: as the method in the study's file, or else as the arm of the first
+    axis.
 
     Args:
         axes: the study's axes by name.
-        listed: the methods that the study's file lists.
-        arms: arm -> its settings, as `Study.resolved` has them; those listed and those of axes.
+        listed: the methods in the study's file.
+        arms: arm -> its resolved settings, for these methods and the arms of the axes.
     """
     known, run_as = list(listed), {}
     for axis, settings in axes.items():
@@ -121,7 +117,7 @@ def shared_points(
 
 
 def members(axes: Mapping[str, Axis], run_as: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Axis -> value, as text -> the arm that is run for it; `run_as` is from `shared_points`."""
+    """Axis -> value as text -> the arm that is run for it; `run_as` is from `shared_points`."""
     return {
         axis: {as_text(value): run_as[arm_name(axis, value)] for value in settings.values}
         for axis, settings in axes.items()
@@ -129,5 +125,5 @@ def members(axes: Mapping[str, Axis], run_as: Mapping[str, str]) -> dict[str, di
 
 
 def differing(one: Mapping, other: Mapping) -> list[str]:
-    """The keys, with dots, in which two arms' settings differ, apart from name and label."""
+    """The dotted keys in which two arms' settings differ, except name and label."""
     return [key for key in changes(one, other) if key not in ("name", "label")]

@@ -1,4 +1,4 @@
-"""Checks of a study as a whole: that its sections, methods and environment fit together."""
+"""Consistency checks between a study's sections, methods and environment."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,20 +15,16 @@ if TYPE_CHECKING:
 
 
 def check(study: "Study", path: Path) -> None:
-    """Refuse a study whose parts do not fit together.
+    """Raise UserError, with file and key, if the parts of a study are inconsistent.
 
-    Args:
-        path: the study's file, for messages.
-
-    Raises:
-        UserError: the message names the file and the key.
+    `path` is the study's file, for messages.
     """
     for part in _CHECKS:
         part(study, path)
 
 
 def _check_reference(study: "Study", path: Path) -> None:
-    """Refuse a study's file without its reference; a run of other arms may wait for it."""
+    """Check that the reference is a trained method of the study's file."""
     config = study.config
     if study.has_reference and not study.methods[config.reference].train:
         raise UserError(f"{path}: reference: {config.reference!r} is not a trained method")
@@ -43,11 +39,11 @@ def _check_reference(study: "Study", path: Path) -> None:
 def _check_known(
     key: str, arms: Iterable[str], known: Iterable[str], path: Path, what: str = "methods"
 ) -> None:
-    """Refuse names that are not among the study's methods."""
+    """Check that all names are among the study's methods."""
     for arm in arms:
         if arm not in known:
             file = path.parent.parent / "methods" / f"{arm}.yaml"
-            hint = "; add it there, or leave it out here" if file.is_file() else ""
+            hint = "; add it there, or remove it here" if file.is_file() else ""
             raise UserError(
                 f"{path}: {key}: {arm!r} is not among the {what}{hint or did_you_mean(arm, known)}"
             )
@@ -59,19 +55,19 @@ def _check_labels(study: "Study", path: Path) -> None:
         other = owners.setdefault(method.full_label, name)
         if other != name:
             raise UserError(
-                f"{path}: methods: {other} and {name} would both be shown as "
-                f"{method.full_label!r}; give one another label"
+                f"{path}: methods: {other} and {name} have the same label "
+                f"{method.full_label!r}; change one of the labels"
             )
 
 
 def _check_capabilities(study: "Study", path: Path) -> None:
-    """Refuse credit that needs a capability which the environment lacks."""
+    """Check that the environment has all capabilities required by credit."""
     environment = load(study.env.name)
     for name, method in study.methods.items():
         for capability in method.credit.declared.uses if method.train else ():
             if environment.lacks(capability):
                 raise UserError(
-                    f"{path}: methods: {name}: credit.kind {method.credit.kind!r} needs "
+                    f"{path}: methods: {name}: credit.kind {method.credit.kind!r} requires "
                     f"`{capability}` in hgrpo/games/{environment.name}/__init__.py"
                 )
 
@@ -83,12 +79,12 @@ def _check_smoke_wave(study: "Study", path: Path) -> None:
 
 
 def _check_cut(study: "Study", path: Path) -> None:
-    """Refuse a tiny model whose tokenizer cuts text in another way than the environment needs."""
+    """Check that a tiny model's tokenizer splits text as the environment requires."""
     cut, expected = study.model.tiny and study.model.tiny.cut, load(study.env.name).cut.name
     if cut not in (None, expected):
         raise UserError(
-            f"configs/models/{study.config.model}.yaml: tiny.cut: {cut!r}: the text of "
-            f"{study.env.name} is cut by {expected!r}; leave the key out"
+            f"configs/models/{study.config.model}.yaml: tiny.cut: {cut!r}: the environment "
+            f"{study.env.name} requires {expected!r}; remove the key"
         )
 
 
@@ -105,32 +101,32 @@ def _check_endpoint(study: "Study", path: Path) -> None:
 
 
 def _check_gates(study: "Study", path: Path) -> None:
-    """Refuse a gate of an arm that the study's file does not have."""
+    """Check that every gate's arm is in the study's file."""
     config = study.config
     gated = [gate.arm for gate in config.evaluation.gates]
     if config.reference in gated:
         raise UserError(f"{path}: evaluation.gates: {config.reference} is the reference itself")
-    # A run of other arms leaves its gates open.
+    # Gates of missing arms stay undecided if the command line changed the arms.
     if not _has_other_arms(study):
         _check_known("evaluation.gates", gated, [*config.methods, *config.variants], path)
 
 
 def _has_other_arms(study: "Study") -> bool:
-    """Whether the command line changes which arms there are."""
+    """Whether the command line changed the set of arms."""
     changed = {key if key == "methods" else key.split(".")[0] for key in study.overridden}
     return not changed.isdisjoint({"methods", "axes", "axes_of"})
 
 
 def _check_pairs(study: "Study", path: Path) -> None:
-    """Refuse a pair of arms that the study's file does not have, or that is compared anyway."""
+    """Check that the arms of every pair are in the study's file, and that no pair is redundant."""
     config = study.config
     plays_only = {name for name, method in study.methods.items() if not method.train}
     known = [name for name in [*config.methods, *config.variants] if name not in plays_only]
     paired = [arm for pair in config.evaluation.pairs for arm in (pair.arm, pair.against)]
     if config.reference in paired:
         raise UserError(
-            f"{path}: evaluation.pairs: {config.reference} is the reference, with which all arms "
-            "are compared anyway"
+            f"{path}: evaluation.pairs: {config.reference} is the reference; every arm is already "
+            "compared with it"
         )
     if not _has_other_arms(study):
         _check_known("evaluation.pairs", paired, known, path, "trained methods")
@@ -139,45 +135,45 @@ def _check_pairs(study: "Study", path: Path) -> None:
 def _check_played(study: "Study", path: Path, section: str, after_rounds: list[int]) -> None:
     if after_rounds[-1] > study.config.rounds:
         raise UserError(
-            f"{path}: {section}.after_rounds: {after_rounds[-1]}: the study has "
+            f"{path}: {section}.after_rounds: {after_rounds[-1]}: the study has only "
             f"{study.config.rounds} rounds"
         )
 
 
 def _check_gradients(study: "Study", path: Path) -> None:
-    """Refuse gradients of a round that is not played, and of more tasks than the panel has."""
+    """Check the rounds, panels, update rules and number of tasks of the gradient analysis."""
     gradients, tasks = study.config.gradients, study.env.panels.analysis
     if gradients is None:
         return
     _check_played(study, path, "gradients", gradients.after_rounds)
     if gradients.with_validation and not study.config.evaluation.validate_trained:
         raise UserError(
-            f"{path}: gradients.with_validation: evaluation.validate_trained is false, so trained "
-            "policies do not play the validation panel"
+            f"{path}: gradients.with_validation: requires evaluation.validate_trained: true, so "
+            "that trained policies play the validation panel"
         )
     for name, method in study.methods.items():
         if method.train and method.objective.rule not in ("PPOClip", "DualClip"):
             raise UserError(
-                f"{path}: gradients: {name} trains with objective.rule: {method.objective.rule}, "
-                "but the analysis measures the gradient of PPOClip; leave the arm out"
+                f"{path}: gradients: {name} has objective.rule: {method.objective.rule}, but the "
+                "analysis supports only PPOClip and DualClip; remove the arm"
             )
     if gradients.groups > tasks:
         raise UserError(
-            f"{path}: gradients.groups: {gradients.groups} tasks are wanted, but env "
+            f"{path}: gradients.groups: {gradients.groups} tasks requested, but env "
             f"{study.config.env!r} has panels.analysis: {tasks}"
         )
 
 
 def _check_truth(study: "Study", path: Path) -> None:
-    """Refuse truth of a round that is not played, and of more games than there are."""
+    """Check the rounds and the number of games of the ground-truth credit."""
     truth, games = study.config.truth, study.env.panels.train
     if truth is None:
         return
     _check_played(study, path, "truth", truth.after_rounds)
     if games is not None and truth.groups > games:
         raise UserError(
-            f"{path}: truth.groups: {truth.groups} games are wanted, but the train panel of env "
-            f"{study.config.env!r} holds {games}"
+            f"{path}: truth.groups: {truth.groups} games requested, but the train panel of env "
+            f"{study.config.env!r} has {games}"
         )
 
 
@@ -187,8 +183,8 @@ def _check_panels(study: "Study", path: Path) -> None:
         games = getattr(study.env.panels, panel)
         if games is not None and number > games:
             raise UserError(
-                f"{path}: evaluation.{panel}_games: {number} games are wanted, but the {panel} "
-                f"panel of env {study.config.env!r} holds {games}"
+                f"{path}: evaluation.{panel}_games: {number} games requested, but the {panel} "
+                f"panel of env {study.config.env!r} has {games}"
             )
 
 

@@ -1,4 +1,4 @@
-"""The settings of a study's file."""
+"""The schema of a study's file."""
 
 from typing import Annotated
 
@@ -17,27 +17,25 @@ from hgrpo.study.resources import Resources
 
 
 class Variant(BaseModel):
-    """A method given as changes to the method `of`; every key of a method but `name` may change."""
+    """A method defined by changes to the method `of`; it may change every key except `name`."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    of: Name = Field(description="name of a file in configs/methods")
+    of: Name = Field(description="the base method: name of a file in configs/methods")
 
 
 def _unique(values: list) -> list:
     twice = {value for value in values if values.count(value) > 1}
     if twice:
-        raise ValueError(
-            f"{', '.join(map(str, sorted(twice)))} is listed twice; each was expected once"
-        )
+        raise ValueError(f"{', '.join(map(str, sorted(twice)))}: duplicate; list each value once")
     return values
 
 
 class StudyConfig(Strict):
-    """A study as its file states it, with the names of its environment, model and methods."""
+    """The content of a study's file, with names of its environment, model and methods."""
 
     name: Name = Field(description="the study's name, and the name of its file without `.yaml`")
-    description: str = Field("", description="a sentence about the study, for people")
+    description: str = Field("", description="a sentence about the study, shown in the report")
     env: Name = Field(description="name of a file in configs/envs")
     model: Name = Field(description="name of a file in configs/models")
     methods: Annotated[list[Name], AfterValidator(_unique)] = Field(
@@ -46,24 +44,25 @@ class StudyConfig(Strict):
     )
     mine: list[Name] = Field(
         [],
-        description="arms of your own beside `methods`; the report's headline begins with them",
+        description="your own arms, in addition to `methods`; the report's headline begins with "
+        "them",
     )
     variants: dict[Name, Variant] = Field(
         default_factory=dict,
-        description="further methods: name -> `{of: <a method>, <keys that differ>}`",
+        description="further methods: name -> `{of: <base method>, <changed keys>}`",
     )
     axes_of: Name | None = Field(
-        None, description="a study whose axes this one has too, beside those of its own `axes`"
+        None, description="name of a study whose axes are included, in addition to `axes`"
     )
     axes: dict[AxisName, Annotated[Axis, BeforeValidator(read_axis)]] = Field(
         default_factory=dict,
         description="further methods that differ in one key: axis -> its key and values; "
-        "`snakemake <axis>_sweep` runs the arms of one",
+        "`snakemake <axis>_sweep` runs the arms of one axis",
     )
     seeds: Annotated[list[Annotated[int, Field(ge=0)]], AfterValidator(_unique)] = Field(
         [11],
         min_length=1,
-        description="seeds of training; every trained arm runs once with each, and verdicts need "
+        description="training seeds; every trained arm runs once per seed, and verdicts require "
         "five",
     )
     rounds: int = Field(
@@ -72,24 +71,22 @@ class StudyConfig(Strict):
         description="rounds of reinforcement learning; round 0 is the SFT policy",
     )
     reference: str = Field(
-        "flatGRPO", description="the method that every other one is compared with"
+        "flatGRPO", description="the baseline method: every other method is compared with it"
     )
     smoke_wave: list[str] = Field(
         default_factory=list,
-        description="methods that `snakemake smoke_wave` runs, and `rest_wave` all others; empty: "
-        "the reference",
+        description="methods of `snakemake smoke_wave`, by default the reference; `rest_wave` runs "
+        "all others",
     )
     engine: EngineConfig = Field(
         default_factory=EngineConfig,
-        description="who plays in training and evaluation, see docs/engines.md",
+        description="the rollout engine for training and evaluation, see docs/engines.md",
     )
     training: TrainingConfig = Field(
         TrainingConfig(),
-        description="reinforcement learning, the same for all arms; a method may change keys",
+        description="training settings of all arms; a method may override keys",
     )
-    sft: SftConfig = Field(
-        SftConfig(), description="supervised fine-tuning, before the first round"
-    )
+    sft: SftConfig = Field(SftConfig(), description="supervised fine-tuning before the first round")
     evaluation: EvaluationConfig = Field(
         EvaluationConfig(), description="games, temperatures and statistics of the comparison"
     )
@@ -98,22 +95,22 @@ class StudyConfig(Strict):
     )
     truth: TruthConfig | None = Field(
         None,
-        description="`snakemake truth`: true advantages of turns, by continuations; "
-        "`credit_agreement` then compares every method with it. null: no truth",
+        description="`snakemake truth`: ground-truth advantages of turns, estimated from "
+        "continuations; `credit_agreement` compares every method with them. null: no ground truth",
     )
     gradients: GradientsConfig | None = Field(
         None,
-        description="`snakemake gradients`: which part of the loss drives a policy, by buckets "
-        "of groups. null: nothing is measured",
+        description="`snakemake gradients`: gradient norms of the parts of the loss, by buckets "
+        "of groups. null: not measured",
     )
-    resources: Resources = Field(Resources(), description="resources of the jobs of each stage")
+    resources: Resources = Field(Resources(), description="resources of each stage's jobs")
 
     @model_validator(mode="before")
     @classmethod
     def _mine_is_a_method(cls, section: dict) -> dict:
         mine, methods = section.get("mine"), section.get("methods")
         if isinstance(mine, list) and section.get("reference") in mine:
-            raise ValueError(f"mine: {section['reference']} is the reference; name other arms")
+            raise ValueError(f"mine: {section['reference']} is the reference; choose other arms")
         if isinstance(mine, list) and isinstance(methods, list):
             more = [name for name in mine if name not in methods]
             return section | {"methods": [*methods, *more]}

@@ -1,4 +1,4 @@
-"""Reads the files that a study names, with the command line's changes to them."""
+"""Read the environment, model and method files of a study, with command-line overrides."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -23,10 +23,10 @@ _MAKE = {
 
 @dataclass(frozen=True)
 class NamedFiles:
-    """The files below `configs` with the command line's changes.
+    """The files below `configs`, with command-line overrides.
 
-    `typed` maps "env", "model" or "methods.<name>" to keys and values. Those that were used are
-    added to `overridden`.
+    `typed` maps "env", "model" or "methods.<name>" to keys and values. Applied overrides are added
+    to `overridden`.
     """
 
     configs: Path
@@ -34,10 +34,12 @@ class NamedFiles:
     overridden: dict[str, object] = field(default_factory=dict)
 
     def read(self, kind: str, name: str, where: str, also: Iterable[str] = ()) -> Any:
-        """The settings in a file of a kind, "env", "model" or "method"; `where` names the file.
+        """The settings in a file of a kind, "env", "model" or "method".
+
+        `where` is the place of the name, for messages; `also` are further names to suggest.
 
         Raises:
-            UserError: one line per mistake; the hint at a missing file suggests names of `also`.
+            UserError: the file is missing or invalid; one line per mistake.
         """
         content, source = named(self.configs / f"{kind}s", name, where, also)
         if kind != "env":  # there, the name is that of the game
@@ -56,7 +58,7 @@ class NamedFiles:
 
 
 def named(folder: Path, name: str, where: str, also: Iterable[str] = ()) -> tuple[dict, str]:
-    """The content of the file `name` in `folder`, and the file's path for messages."""
+    """The content of the file `name` in `folder`, and its path."""
     path = folder / f"{name}.yaml"
     if not path.is_file():
         known = did_you_mean(name, [*(other.stem for other in folder.glob("*.yaml")), *also])

@@ -1,8 +1,8 @@
-"""Values on the command line in place of those in a study's file, or in a file that it names.
+"""Command-line overrides of a study's file and of its environment, model and method files.
 
-Any key of the resolved study but a name may be given: `seeds`, or with dots `training.lr`,
+Any key of the resolved study except names can be overridden: `seeds`, or with dots `training.lr`,
 `env.turn_cap`, `model.system`, `methods.Vine.credit.continuations`.
-Snakemake allows no dot in a key of its `--config`, so there the key `set` takes assignments:
+Snakemake allows no dots in the keys of `--config`, so assignments with dots go into the key `set`:
 
     snakemake --config study=bakeoff seeds=11,23 set="training.lr=1e-4 evaluation.test_games=100"
 """
@@ -17,31 +17,31 @@ from pydantic import BaseModel
 from hgrpo.config.read import for_snakemake, merge, read_value
 from hgrpo.errors import UserError, did_you_mean
 
-# The key that holds assignments, and the keys of `--config` that are about the run.
+# The key of assignments, and the keys of `--config` that are not part of a study.
 SET = "set"
 OF_THE_RUN = ("study",)
-# Sections of the resolved study for which its file gives the names of other files.
+# Sections of the resolved study that come from other files.
 NAMED = ("env", "model", "methods")
 _KEY = re.compile(r"\w[\w-]*(\.[\w-]+)*")
-# An assignment goes on, over blanks and quoted text, to the next one.
+# An assignment extends, across blanks and quoted text, to the next one.
 _ASSIGNMENT = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'[^']*'|\S|\s+(?!\s|\w[\w.-]*=))+""")
 
 
 def read_assignments(words: Iterable[str]) -> dict[str, str]:
-    """The mapping that words KEY=VALUE make up.
+    """Parse words KEY=VALUE into a mapping.
 
     Raises:
-        UserError: a word is no assignment, a key is listed twice, or the study has no name.
+        UserError: a word is not an assignment, a key is repeated, or the study's name is empty.
     """
     assignments: dict[str, str] = {}
     for word in words:
         key, sign, value = word.partition("=")
         if not sign or not _KEY.fullmatch(key):
-            raise UserError(f"KEY=VALUE was expected, not {word!r}")
+            raise UserError(f"expected KEY=VALUE, not {word!r}")
         if key == "study" and not value:
-            raise UserError("study=: the name of a study was expected, such as study=bakeoff")
+            raise UserError("study=: expected the name of a study, such as study=bakeoff")
         if key in assignments:
-            raise UserError(f"{key} is given twice")
+            raise UserError(f"{key}: duplicate key")
         assignments[key] = value
     return assignments
 
@@ -52,18 +52,17 @@ def parse_overrides(
     section: str = "",
     arms: Iterable[str] = (),
 ) -> dict:
-    """The overrides as part of a config file: sections are mappings, and values have types.
+    """Parse overrides into nested sections with typed values.
 
     Args:
-        overrides: key -> value from a command line. A key may have dots. A value may be text, and
-            the text of a list may have commas or blanks between its parts ("11,23 31").
+        overrides: key, also with dots -> value from a command line. A value may be text; list items
+            are separated by commas or blanks ("11,23 31").
         model: the pydantic model of the file.
         section: prefix of the keys on the command line, such as "env.".
-        arms: known methods, for a hint.
+        arms: known methods, for a suggestion.
 
     Raises:
-        UserError: a key is unknown or malformed, or a value is empty or not YAML. The message names
-            the key, and the nearest one that exists.
+        UserError: a key is unknown or malformed, or a value is empty or not YAML.
     """
     known = [name for name in model.model_fields if name != "name"]
     parsed: dict = {}
@@ -72,14 +71,12 @@ def parse_overrides(
         if first not in known:
             others = () if section else (SET, *OF_THE_RUN)
             nearest = did_you_mean(first, [*known, *others])
-            nearest = "; a file keeps its name" if first == "name" else nearest
+            nearest = "; names cannot be changed" if first == "name" else nearest
             nearest = f"; did you mean 'methods.{key}'?" if inner and first in arms else nearest
             raise UserError(f"command line: {key}: unknown key{nearest}")
-        # Snakemake makes None of `methods=`, and the word "null" stays a word.
+        # Snakemake reads `methods=` as None, and keeps "null" as text.
         if value is None or value == "":
-            raise UserError(
-                f"command line: {key}=: a value was expected; leave {key}= out, or set one"
-            )
+            raise UserError(f"command line: {key}=: expected a value; remove {key}= or set one")
         change = _typed(value, key, _kinds_of(model, [first, *inner]))
         for name in reversed(inner):
             change = {name: change}
@@ -88,7 +85,7 @@ def parse_overrides(
 
 
 def of_files(overrides: Mapping[str, object]) -> tuple[dict, dict[str, dict]]:
-    """Overrides of the study's file, and by section those of the files that it names."""
+    """Split overrides into those of the study's file and, by section, those of other files."""
     study, files = {}, {}
     for key, value in flat(overrides).items():
         for name, each in _dotted(key, value).items():
@@ -99,7 +96,7 @@ def of_files(overrides: Mapping[str, object]) -> tuple[dict, dict[str, dict]]:
 
 
 def _dotted(key: str, value: object) -> dict[str, object]:
-    """A section such as `env={turn_cap: 50}` as keys with dots; other keys stay as they are."""
+    """Flatten a section such as `env={turn_cap: 50}` into dotted keys; keep other keys."""
     if key in NAMED and isinstance(value, str) and value.startswith("{"):
         value = read_value(value, f"command line: {key}")
     if key.split(".")[0] not in NAMED or not isinstance(value, Mapping):
@@ -111,7 +108,7 @@ def _dotted(key: str, value: object) -> dict[str, object]:
 def by_method(
     overrides: Mapping[str, object], methods: Iterable[str], others: Collection[str]
 ) -> dict[str, dict[str, object]]:
-    """Overrides such as `Vine.alpha`, by method; `others` are methods for a hint at a mistake."""
+    """Group overrides such as `Vine.alpha` by method; `others` are further names to suggest."""
     known, by = sorted(methods, key=len, reverse=True), {}
     for key, value in overrides.items():
         method = next((name for name in known if key.startswith(f"{name}.")), None)
@@ -119,28 +116,28 @@ def by_method(
             name = key.split(".")[0]
             nearest = did_you_mean(name, [*known, *others])
             nearest = "; add it to `methods` first" if name in others else nearest
-            wrong = f"no method of the study's file{nearest}"
-            wrong = "name a key of it, such as alpha" if name in known else wrong
+            wrong = f"not a method of the study's file{nearest}"
+            wrong = "expected a key of the method, such as alpha" if name in known else wrong
             raise UserError(f"command line: methods.{key}: {wrong}")
         by.setdefault(method, {})[key.removeprefix(f"{method}.")] = value
     return by
 
 
 def flat(overrides: Mapping[str, object]) -> dict[str, object]:
-    """The same overrides with the assignments in `set` as keys of their own.
+    """The overrides with the assignments of `set` expanded.
 
     Raises:
-        UserError: the value of `set` holds something else, or a key is listed twice.
+        UserError: the value of `set` is not a list of assignments, or a key is repeated.
     """
     plain = {key: value for key, value in overrides.items() if key != SET}
     assigned = _of_set(overrides.get(SET))
     for key in plain.keys() & assigned.keys():
-        raise UserError(f"command line: {SET}: {key} is given twice")
+        raise UserError(f"command line: {SET}: {key}: duplicate key")
     return plain | assigned
 
 
 def _of_set(value: object) -> dict[str, str]:
-    """The assignments in the value of the key `set`."""
+    """Parse the value of the key `set`."""
     try:
         return read_assignments(_ASSIGNMENT.findall(_from_yaml(value)))
     except UserError as error:
@@ -148,8 +145,8 @@ def _of_set(value: object) -> dict[str, str]:
 
 
 def _from_yaml(value: object) -> str:
-    """The assignments in a value of `set`, whether or not Snakemake has read it."""
-    # Snakemake reads the value as YAML, and "endpoint={budget: 512}" as the key "endpoint={budget".
+    """The text of a value of `set`, also if Snakemake has already parsed it."""
+    # Snakemake parses "endpoint={budget: 512}" as YAML with the key "endpoint={budget".
     text = ": ".join(*value.items()) if isinstance(value, Mapping) else value or ""
     if isinstance(text, str) and text.startswith("['"):
         text = read_value(text, SET)
@@ -157,13 +154,13 @@ def _from_yaml(value: object) -> str:
 
 
 def _typed(value: object, key: str, kinds: Sequence[object]) -> object:
-    """The value that text stands for; Snakemake gives sections as mappings of text."""
+    """Parse a value from text; Snakemake passes sections as mappings of text."""
     if isinstance(value, Mapping):
         return {name: _typed(inner, f"{key}.{name}", ()) for name, inner in value.items()}
     is_list = any(get_origin(kind) is list for kind in kinds)
     if is_list and not isinstance(value, list | tuple) and not str(value).startswith("["):
         return [part for part in re.split(r"[,\s]+", str(value)) if part]
-    # YAML would read a section or a comment in some sentences.
+    # Keep text as it is, because YAML would find sections or comments in some sentences.
     is_text = bool(kinds) and {*kinds} <= {str, NoneType} and value != "null"
     if not isinstance(value, str) or (is_text and not value.startswith(("'", '"'))):
         return value
@@ -171,11 +168,11 @@ def _typed(value: object, key: str, kinds: Sequence[object]) -> object:
 
 
 def _kinds_of(model: type[BaseModel], names: Sequence[str]) -> list:
-    """The types of the key that `names` lead to; empty if they are not known."""
+    """The types of the key with the path `names`; empty if unknown."""
     first, *inner = names
     field = model.model_fields.get(first)
     kinds = _kinds(field.annotation) if field else []
-    # In a section of sections, such as `axes`, the next name may be any.
+    # In a mapping of sections, such as `axes`, the next name is arbitrary.
     if inner and get_origin(field and field.annotation) is dict:
         inner = inner[1:]
     if not inner:
@@ -185,13 +182,13 @@ def _kinds_of(model: type[BaseModel], names: Sequence[str]) -> list:
 
 
 def _kinds(annotation: object) -> list:
-    """The types that a field may have: those of a union, or the one annotation."""
+    """The possible types of a field: the members of a union, or the annotation itself."""
     members = [] if get_origin(annotation) is list else get_args(annotation)
     return [kind for each in members for kind in _kinds(each)] or [annotation]
 
 
 def changes(before: Mapping, after: Mapping) -> dict[str, object]:
-    """Key, with dots -> value in `after`, where two studies, as plain JSON types, differ."""
+    """Dotted key -> value in `after`, where two mappings of plain JSON types differ."""
     differences: dict[str, object] = {}
     for key in sorted({*before, *after}):
         old, new = before.get(key), after.get(key)
@@ -203,7 +200,7 @@ def changes(before: Mapping, after: Mapping) -> dict[str, object]:
 
 
 def as_config(settings: Sequence[str]) -> list[str]:
-    """Words KEY=VALUE for `snakemake --config`: those with a dot in the key go into `set`."""
+    """Convert words KEY=VALUE for `snakemake --config`: dotted keys go into `set`."""
     pairs = [word.partition("=") for word in settings]
     assigned = [_from_yaml(value) for key, _, value in pairs if key == SET]
     dotted = [f"{key}={value}" for key, _, value in pairs if "." in key]

@@ -1,4 +1,4 @@
-"""The study that a results folder belongs to, read back from its config.yaml."""
+"""The study of a results folder, read from its config.yaml."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,20 +14,20 @@ from hgrpo.study.study import Study
 
 
 def recorded_file(results: Path) -> Path:
-    """The file that a study's first job writes: the resolved study."""
+    """The file with the resolved study, written by the study's first job."""
     return results / "config.yaml"
 
 
 def recorded_study(results: Path) -> Study:
-    """The study of results/<study>, as its first job wrote it down.
+    """The study of results/<study>, as recorded by its first job.
 
     Raises:
-        UserError: config.yaml is missing, is not a resolved study, or has a mistake in it.
+        UserError: config.yaml is missing, is not a resolved study, or is invalid.
     """
     path = recorded_file(results)
     if not path.is_file():
         raise UserError(
-            f"{path}: no such file; run the study first, or name its folder results/<study>"
+            f"{path}: no such file; run the study first, or pass its folder results/<study>"
         )
     content = read_yaml(path)
     try:
@@ -35,7 +35,7 @@ def recorded_study(results: Path) -> Study:
         names = {"env": env["name"], "model": model["name"], "methods": list(arms)}
         training = {name: arm["training"] for name, arm in arms.items()}
     except (LookupError, TypeError, AttributeError):
-        raise UserError(f"{path}: not the configuration of a study") from None
+        raise UserError(f"{path}: not a resolved study") from None
     known: Mapping = {key: content[key] for key in StudyConfig.model_fields if key in content}
     return Study(
         validate(StudyConfig, known | names, str(path)),

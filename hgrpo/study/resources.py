@@ -7,18 +7,18 @@ from pydantic import Field, create_model, model_validator
 from hgrpo.config.strict import Strict
 from hgrpo.stages.order import STAGES, load, resources_key
 
-# Stages that run where the run was started, beside no other job.
+# Stages that run on the submitting machine.
 _LOCAL = ("study_config", "fetch_assets")
 
 
 class StageResources(Strict):
-    """Resources of one job of a stage; a change reruns no finished job."""
+    """Resources of one job of a stage; changes do not rerun finished jobs."""
 
-    threads: int = Field(1, gt=0, description="cores, which are also torch's threads")
+    threads: int = Field(1, gt=0, description="cores, and torch threads")
     mem_mb: int = Field(1000, gt=0, description="memory in MiB")
     runtime: int = Field(60, gt=0, description="time limit in minutes")
     gpu: int = Field(
-        0, ge=0, description="GPUs of a job on a cluster; a round has one process on each"
+        0, ge=0, description="GPUs of a job on a cluster; a round runs one process per GPU"
     )
 
 
@@ -26,7 +26,7 @@ class _ByStage(Strict):
     @model_validator(mode="before")
     @classmethod
     def _keep_defaults(cls, sections: object) -> object:
-        """If a study gives some keys of a stage, keep that stage's defaults for the other keys."""
+        """Merge a stage's keys with that stage's defaults."""
         if not isinstance(sections, Mapping):
             return sections
         return {
@@ -37,7 +37,7 @@ class _ByStage(Strict):
         }
 
     def of(self, stage: str) -> StageResources:
-        """The resources of a stage; a stage without a section has the defaults."""
+        """The resources of a stage; defaults for a stage without a section."""
         return dict(self).get(stage, StageResources())
 
 
@@ -50,7 +50,7 @@ Resources = create_model(
             StageResources,
             Field(
                 StageResources(**load(stage).RESOURCES),
-                description="a job of "
+                description="resources of a job of "
                 + ", ".join(name for name in STAGES if resources_key(name) == stage),
             ),
         )

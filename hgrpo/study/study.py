@@ -25,16 +25,15 @@ class Study:
     """A study with every name resolved.
 
     Attributes:
-        config: the study's own file with the overrides applied.
+        config: the study's file with the overrides applied.
         env: the environment, from configs/envs/<env>.yaml.
         model: the base model, from configs/models/<model>.yaml.
         methods: method name -> the method, from configs/methods/<name>.yaml, in the study's order.
-            They may lack `config.reference` if the command line chose others; then the comparison
-            with it waits.
-        training: method name -> the study's training with that method's changes merged in.
-        overridden: key, with dots -> value, where the command line changed the study's file.
-        axis_arms: axis -> value, as text -> the arm that has this value. An arm that two axes share
-            belongs to both. An arm may be missing in `methods` if the command line chose others.
+            `config.reference` is missing if the command line selects other methods.
+        training: method name -> the study's training settings merged with the method's changes.
+        overridden: dotted key -> value of the command-line overrides.
+        axis_arms: axis -> value as text -> arm with this value. An arm may belong to several axes.
+            It may be missing in `methods` if the command line selects other methods.
     """
 
     config: StudyConfig
@@ -47,12 +46,12 @@ class Study:
 
     @property
     def has_reference(self) -> bool:
-        """Whether the arm that the others are compared with is among the methods."""
+        """Whether the reference is among the methods."""
         return self.config.reference in self.methods
 
     @property
     def step_trajectories(self) -> dict[str, int]:
-        """Trained method -> number of trajectories that it trains on in a step."""
+        """Trained method -> number of training trajectories per step."""
         return {
             name: self.training[name].tasks_per_step * self.training[name].rollouts_per_task
             for name, method in self.methods.items()
@@ -61,7 +60,7 @@ class Study:
 
     @property
     def round_trajectories(self) -> dict[str, int]:
-        """Trained method -> number of trajectories that it trains on in a round."""
+        """Trained method -> number of training trajectories per round."""
         return {
             name: self.training[name].steps_per_round * trajectories
             for name, trajectories in self.step_trajectories.items()
@@ -75,7 +74,7 @@ class Study:
         resolved["methods"] = {
             name: resolved_arm(method, self.training[name]) for name, method in self.methods.items()
         }
-        # Results of earlier runs know no such keys, and would seem to be of another study.
+        # Omit keys that results of earlier versions do not have, so that studies compare equal.
         del resolved["axes_of"]
         if not self.config.mine:
             del resolved["mine"]
@@ -85,16 +84,16 @@ class Study:
 
 
 def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) -> Study:
-    """Read a study and everything it names, and check it as a whole.
+    """Read and validate a study with its environment, model and methods.
 
     Args:
-        path: the file .../configs/studies/<name>.yaml. The folders envs, models and methods
-            beside studies are read too.
-        overrides: values in place of the files', as `of_files` and `parse_overrides` take them.
+        path: the file .../configs/studies/<name>.yaml; envs, models and methods are read from the
+            folders beside studies.
+        overrides: command-line overrides, as for `of_files` and `parse_overrides`.
 
     Raises:
-        UserError: files, or values on the command line, are missing or wrong. The message names the
-            file and the key, and whether the mistake stands on the command line.
+        UserError: a file or an override is missing or invalid. The message contains the file and
+            the key, and "command line" if an override caused the error.
     """
     path = Path(path)
     of_study, of_named = of_files(overrides or {})
@@ -105,7 +104,7 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
     except UserError as error:
         if not typed and not of_named:
             raise
-        # A mistake of the file alone is raised here, without a word about the command line.
+        # A mistake in the file itself is raised here, without mention of the command line.
         _load_study(path, {}, {})
         where = f"command line: {path} with {', '.join({**typed, **of_named})} overridden:"
         lines = [line.replace(f"{path}:", where, 1) for line in str(error).splitlines()]
@@ -113,17 +112,11 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
 
 
 def _load_study(path: Path, typed: Mapping, of_named: Mapping) -> Study:
-    """`load_study` with parsed overrides.
-
-    Args:
-        path: the study's file.
-        typed: overrides of this file, from `parse_overrides`.
-        of_named: overrides of the files that it names, from `of_files`.
-    """
+    """`load_study` with overrides of the study's file (`typed`) and of other files (`of_named`)."""
     where = str(path)
     file = read_yaml(path)
     check_name(file, path)
-    # The command line may take the axes of another study.
+    # The command line may include the axes of another study.
     axes_of = {"axes_of": typed["axes_of"]} if "axes_of" in typed else {}
     stated = _with_axes_of({**file, **axes_of}, path, where)
     before = validate(StudyConfig, stated, where)
@@ -148,7 +141,7 @@ def _load_study(path: Path, typed: Mapping, of_named: Mapping) -> Study:
     made |= {f"axes.{axis}": axis_arms[axis].values() for axis in typed.get("axes", ())}
     _check_readers(of_named, made, config.methods)
     if config.axes and "methods" in typed:
-        # Also if the file lists the same ones, because then the axes' arms are left out.
+        # Record this even if the list is unchanged, because it excludes the axes' arms.
         overridden["methods"] = config.methods
     methods, training = ({name: arms[name][k] for name in config.methods} for k in (0, 1))
     study = Study(config, env, model, methods, training, overridden, axis_arms)
@@ -159,7 +152,7 @@ def _load_study(path: Path, typed: Mapping, of_named: Mapping) -> Study:
 def _by_arm(
     path: Path, stated: Mapping, typed: Mapping, of_named: Mapping, listed: Collection[str]
 ) -> tuple[Mapping, Mapping]:
-    """Both kinds of overrides, with those of methods by arm, and those of variants in the file."""
+    """Group overrides of methods by arm, and move those of variants to the study's file."""
     chosen = validate(StudyConfig, merge(stated, typed), str(path))
     others = [file.stem for file in (path.parent.parent / "methods").glob("*.yaml")]
     keys = by_method(of_named["methods"], [*listed, *chosen.methods, *chosen.variants], others)
@@ -172,7 +165,7 @@ def _by_arm(
 def _check_reference_file(
     config: StudyConfig, files: NamedFiles, arms: Collection[str], where: str
 ) -> None:
-    """Refuse a reference that is no trained method, also if the command line leaves it out."""
+    """Check that the reference is a trained method, even if the command line excludes it."""
     name = config.reference
     if name in (*config.methods, *arms):
         return
@@ -184,7 +177,7 @@ def _check_reference_file(
 def _check_readers(
     of_named: Mapping, made: Mapping[str, Collection[str]], arms: Collection[str]
 ) -> None:
-    """Refuse a change of the command line that no arm of the run reads.
+    """Reject command-line overrides that no arm of the run uses.
 
     `of_named` maps `methods.<name>` to overrides; `made` maps keys of variants and axes to their
     arms.
@@ -194,12 +187,12 @@ def _check_readers(
     for key, names in {**keys, **made}.items():
         if not {*arms} & {*names}:
             raise UserError(
-                f"command line: {key}: no arm of this run reads it; its arms are {', '.join(arms)}"
+                f"command line: {key}: not used by any arm of this run ({', '.join(arms)})"
             )
 
 
 def _with_axes_of(stated: Mapping, path: Path, where: str) -> Mapping:
-    """The content of a study's file, with the axes of the study that `axes_of` names."""
+    """The content of a study's file, with the axes of the study `axes_of`."""
     other, further = stated.get("axes_of"), stated.get("axes", {})
     if not isinstance(other, str) or not isinstance(further, Mapping):
         return stated
@@ -211,12 +204,12 @@ def _with_axes_of(stated: Mapping, path: Path, where: str) -> Mapping:
 
 
 def _with_arms(config: StudyConfig, run_as: Mapping[str, str], chosen: bool) -> StudyConfig:
-    """The study with its axes' arms among the methods; if those were `chosen`, with no others.
+    """Add the axes' arms to the study's methods, and replace shared arms.
 
     Args:
         config: the study.
         run_as: from `shared_points`.
-        chosen: whether the command line names the methods.
+        chosen: whether the command line selects the methods; if so, no arms are added.
     """
 
     def run(names: Iterable[str]) -> list[str]:
@@ -241,9 +234,9 @@ def _with_arms(config: StudyConfig, run_as: Mapping[str, str], chosen: bool) -> 
 
 
 def _with_claims(config: StudyConfig, stated: Mapping, typed: Mapping) -> StudyConfig:
-    """The study with overrides, without the file's gates and pairs if its reference changed.
+    """Drop the file's gates and pairs if the command line changed the reference.
 
-    The gates are claims about the file's reference, and a pair may hold the new one.
+    The gates are claims about the old reference, and a pair may include the new one.
     """
     usual = stated.get("reference", StudyConfig.model_fields["reference"].default)
     section = typed.get("evaluation")

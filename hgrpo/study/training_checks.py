@@ -1,4 +1,4 @@
-"""Checks that keys of `training` fit the arms, the environment and the study."""
+"""Checks of `training` against the arms, the environment and the study."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,11 +12,7 @@ if TYPE_CHECKING:
 
 
 def check_training(study: "Study", path: Path) -> None:
-    """Refuse the first key of `training` that does not fit an arm, the environment or the study.
-
-    Raises:
-        UserError: the message names the file, the key and the arm.
-    """
+    """Raise UserError for the first key of `training` that does not fit an arm or the study."""
     trained = [name for name, method in study.methods.items() if method.train]
     for check in (_of_method, _of_tasks, _of_length):
         for name in trained:
@@ -27,38 +23,38 @@ def check_training(study: "Study", path: Path) -> None:
 
 
 def _of_method(study: "Study", name: str) -> Iterator[str]:
-    """Keys that do not fit the arm's credit and update rule."""
+    """Keys in conflict with the arm's credit or update rule."""
     method, training = study.methods[name], study.training[name]
     if method.alpha == 0 and training.invalid_action_penalty:
         yield (
-            f"training.invalid_action_penalty: it has no effect on {name}, since it enters the "
-            "trajectory's advantage and alpha is 0 (methods of the state graph have credit.invalid)"
+            f"training.invalid_action_penalty: no effect on {name}, because it is part of the "
+            "trajectory advantage and alpha is 0 (methods of the state graph have credit.invalid)"
         )
     if method.objective.grouped and training.importance_cap is not None:
         yield (
-            f"{name}: objective.rule: {method.objective.rule} weighs whole trajectories, and "
-            "training.importance_cap weighs tokens; set it to null"
+            f"{name}: objective.rule: {method.objective.rule} has trajectory-level weights, but "
+            "training.importance_cap is token-level; set it to null"
         )
     compares = (method.alpha == 1 or method.turn_norm == "position") and not method.uses_critic
     if compares and training.rollouts_per_task == 1:
         yield (
-            f"training.rollouts_per_task: 1: {name} compares rollouts of a task with each other, "
-            "so one alone teaches it nothing"
+            f"training.rollouts_per_task: 1: {name} compares the rollouts of a task, so it "
+            "requires at least two"
         )
     if training.dynamic_sampling and method.dead_groups == "keep":
         yield (
-            f"training.dynamic_sampling: {name} has dead_groups: keep, but dynamic sampling leaves "
-            "dead groups out of the update"
+            f"training.dynamic_sampling: {name} has dead_groups: keep, but dynamic sampling "
+            "excludes dead groups from the update"
         )
     if training.dynamic_sampling and method.uses_critic:
         yield (
-            f"training.dynamic_sampling: {name} has advantage: {method.advantage}, under which no "
-            "group is dead"
+            f"training.dynamic_sampling: {name} has advantage: {method.advantage}, for which there "
+            "are no dead groups"
         )
 
 
 def _of_tasks(study: "Study", name: str) -> Iterator[str]:
-    """More tasks than the train panel has, and larger parts of a batch than it has trajectories."""
+    """More tasks than the train panel has, or minibatches larger than the batch."""
     training, games, env = study.training[name], study.env.panels.train, study.config.env
     many = training.tasks_per_step
     if games is not None and games < many:
@@ -68,8 +64,8 @@ def _of_tasks(study: "Study", name: str) -> Iterator[str]:
         )
     if games == many and training.dynamic_sampling:
         yield (
-            f"training.dynamic_sampling: {name} plays {many} tasks a step, and the train panel of "
-            f"env {env!r} has no further ones"
+            f"training.dynamic_sampling: {name} plays {many} tasks a step, but the train panel of "
+            f"env {env!r} has no further tasks"
         )
     batch = many * training.rollouts_per_task
     for key in ("minibatches", "minibatch_trajectories"):
@@ -79,33 +75,33 @@ def _of_tasks(study: "Study", name: str) -> Iterator[str]:
 
 
 def _of_length(study: "Study", name: str) -> Iterator[str]:
-    """Rules that read a panel that is not played, or only begin to act after a run's last step."""
+    """Rules that require a panel that is not played, or more steps than the run has."""
     stops, training = study.training[name].stops, study.training[name]
     if stops.low_validation and not study.config.evaluation.validate_trained:
         yield (
             f"training.stops.low_validation: {name} would be stopped by the validation panel, but "
             "evaluation.validate_trained is false"
         )
-    # A command that plays fewer rounds or steps may want no more than a first look.
+    # Skip the rest if the command line shortens the run, for example for a quick test.
     if any(key in ("rounds", "training.steps_per_round") for key in study.overridden):
         return
     steps, warmup = study.config.rounds * training.steps_per_round, training.critic.warmup_steps
     if study.methods[name].uses_critic and warmup >= steps:
         yield (
-            f"training.critic.warmup_steps: {warmup}: {name} has {steps} steps in all, so its "
-            "policy would never learn"
+            f"training.critic.warmup_steps: {warmup}: {name} has only {steps} steps in total, so "
+            "its policy would not be trained"
         )
-    # As many first steps are the baseline, and as many more must lie below the limit.
+    # The first `window` steps are the baseline, and `window` more must be below the limit.
     collapse = stops.reward_collapse
     if collapse and 2 * collapse.window > steps:
         yield (
             f"training.stops.reward_collapse.window: {collapse.window}: {name} has {steps} steps "
-            f"in all, and the rule needs {2 * collapse.window}"
+            f"in total, but the rule requires {2 * collapse.window}"
         )
 
 
 def _of_gae(study: "Study") -> Iterator[str]:
-    """Keys of the estimate that no arm reads."""
+    """Keys of `training.gae` that no arm uses."""
     advantages = {method.advantage for method in study.methods.values() if method.train}
     readers = {"gamma_high": {"bi_level_gae"}, "truncation": {"gae", "turn_gae", "bi_level_gae"}}
     for key, names in readers.items():

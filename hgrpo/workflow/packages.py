@@ -1,4 +1,4 @@
-"""Which of the packages that pyproject.toml names are installed."""
+"""Check that the packages required by pyproject.toml are installed."""
 
 import importlib.metadata
 from collections.abc import Iterator
@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 from packaging.requirements import Requirement
 
-# Packages whose versions are always shown; others only if they are lacking.
+# Packages whose versions are always shown; others are shown only if missing.
 PACKAGES = ("torch", "transformers", "peft", "tokenizers", "pandas", "pyarrow", "snakemake")
-_PROJECT = "hgrpo"  # an extra may take in another one: "hgrpo[fetch]"
+_PROJECT = "hgrpo"  # an extra may include another one: "hgrpo[fetch]"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that a study needs.
+    """The check of one requirement of a study.
 
     Attributes:
-        name: such as the name of a package.
-        text: the state of the machine, such as a version; or the problem.
-        lacking: whether the study cannot run without it; None if only a node can show it.
+        name: the requirement, such as a package.
+        text: the installed version, or the problem.
+        lacking: whether the requirement is missing; None if only a compute node can tell.
     """
 
     name: str
@@ -27,19 +27,19 @@ class Finding:
 
 
 def plugins(executor: str) -> list[Finding]:
-    """Snakemake's plug-ins that an executor needs, from the extra that is named as its executor."""
+    """Findings on the Snakemake plug-ins that an executor requires."""
     plugin = Requirement(f"snakemake-executor-plugin-{executor}")
     return [] if executor == "local" else packages(executor) or [_package(plugin)]
 
 
 def checked_packages(extras: list[str]) -> list[Finding]:
-    """Those of `PACKAGES`, and any that is missing or older than pyproject.toml requires."""
+    """Findings on `PACKAGES`, and on every package that is missing or too old."""
     checked = [each for extra in ["", *extras] for each in packages(extra)]
     return [each for each in checked if each.lacking or each.name in PACKAGES]
 
 
 def packages(extra: str) -> list[Finding]:
-    """Each package of an extra of pyproject.toml, or of its `dependencies` if the extra is ""."""
+    """Findings on the packages of an extra; "" means pyproject.toml's `dependencies`."""
     return [_package(requirement, extra) for requirement in _requirements(extra)]
 
 
@@ -51,12 +51,11 @@ def _package(requirement: Requirement, extra: str = "") -> Finding:
     if version and requirement.specifier.contains(version, prereleases=True):
         return Finding(requirement.name, version)
     hint = f" (EXTRAS={extra})" if extra not in ("", "train", "workflow") else ""
-    needed = f"{requirement.specifier or 'it'} is needed{hint}"
-    return Finding(requirement.name, f"{version or 'not installed'}; {needed}", lacking=True)
+    text = f"{version or 'not installed'}; required: {requirement.specifier or 'any version'}{hint}"
+    return Finding(requirement.name, text, lacking=True)
 
 
 def _requirements(extra: str) -> Iterator[Requirement]:
-    """The packages of an extra of this project, or of its dependencies if the extra is ""."""
     for each in map(Requirement, importlib.metadata.requires(_PROJECT) or []):
         if each.marker.evaluate({"extra": extra}) if each.marker else not extra:
             if each.name == _PROJECT:

@@ -1,8 +1,4 @@
-"""Checks before the first job that jobs will find variables, packages, whole files and Slurm.
-
-Also that there are credentials for a bucket with the results: without them, Snakemake would plan
-all the same, with an error for every file.
-"""
+"""Checks before the first job: variables, packages, data files, Slurm and bucket credentials."""
 
 import subprocess
 from collections.abc import Collection, Mapping
@@ -20,7 +16,7 @@ from hgrpo.study.study import Study
 if TYPE_CHECKING:
     from snakemake.workflow import Workflow
 
-# The S3 plugin's documented variables begin so, and its settings hold their values.
+# Prefix of the S3 plugin's documented environment variables.
 _PREFIX = "SNAKEMAKE_STORAGE_S3"
 
 
@@ -31,17 +27,17 @@ def check_jobs(
     elsewhere: bool,
     executor: str,
 ) -> None:
-    """Refuse to start if a job would fail because something is missing.
+    """Check that no job would fail because of a missing requirement.
 
     Args:
         study: the study to run.
         jobs: (stage, method or None) of each job to run.
         environment: environment variables.
-        elsewhere: whether jobs run on other machines; if so, files and packages are not checked.
+        elsewhere: whether jobs run on other machines, where files and packages cannot be checked.
         executor: name of Snakemake's executor.
 
     Raises:
-        UserError: something is missing. The message has a line for each thing.
+        UserError: a requirement is missing; the message has a line for each.
     """
     stages = {stage for stage, _ in jobs}
     trained = dict.fromkeys(method for stage, method in jobs if stage == "rl_round" and method)
@@ -52,7 +48,7 @@ def check_jobs(
         for line in missing_variables(study.methods[method], environment).values()
     ]
     if not elsewhere:
-        # `fetch_assets` downloads the others, or fails first.
+        # Skip files that `fetch_assets` downloads.
         files = [each for each in user_paths(study) if each.stage in stages and not each.made]
         lacks += filter(None, map(problem, files))
         if any("engine" in load(stage).USES for stage in stages - {"base"}):
@@ -67,15 +63,15 @@ def check_jobs(
 
 
 def missing_variables(method: MethodConfig, environment: Mapping[str, str]) -> dict[str, str]:
-    """Map each unset environment variable that a method's credit needs to the message about it."""
+    """Map each unset environment variable that a method's credit requires to an error message."""
     needed = method.credit.declared.environment_variables if method.train else {}
     return {name: text for name, text in needed.items() if not environment.get(name, "").strip()}
 
 
 def set_variables(study: Study, environment: Mapping[str, str]) -> list[str]:
-    """Names of the variables that credit needs, such as a judge's API key, as far as they are set.
+    """Names of the set variables that credit requires, such as a judge's API key.
 
-    Pods get these from a secret. Other jobs have the environment of the run anyway.
+    Pods receive these as a secret. Other jobs inherit the environment of the run.
     """
     needed = {name for each in study.methods.values() for name in missing_variables(each, {})}
     return sorted(name for name in needed if environment.get(name, "").strip())
@@ -83,7 +79,7 @@ def set_variables(study: Study, environment: Mapping[str, str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class UserPath(UserFile):
-    """A user's path that a stage reads: of the environment, a model or an SFT policy.
+    """A user's file or folder that a stage reads: a data file, a model or an SFT policy.
 
     Attributes:
         hint: the remedy if the path or one of its files does not exist.
@@ -93,19 +89,19 @@ class UserPath(UserFile):
 
 
 def problem(file: UserPath) -> str:
-    """What is wrong with a user's path, with the remedy; "" if all that it must hold is there."""
+    """The problem with a user's path, and its remedy; "" if the path and its files exist."""
     try:
         gone = missing(file.path, file.key, file.holds)
         if gone is None:
             return ""
-        text = f"{file.key}: {file.path}: there is no {gone}"
+        text = f"{file.key}: {file.path}: no such file or folder: {gone}"
     except UserError as error:  # an environment variable in the path is not set
         text = str(error)
     return f"{text}; {file.hint}" if file.hint else text
 
 
 def user_paths(study: Study) -> list[UserPath]:
-    """The paths in the study that lead to the user's own files."""
+    """Paths in the study to the user's own files."""
     env, fetch = f"env {study.config.env}", f"`make fetch-assets STUDY={study.config.name}`"
     paths = []
     for file in environments.load(study.env.name).user_files(study.env):
@@ -113,12 +109,12 @@ def user_paths(study: Study) -> list[UserPath]:
         paths.append(UserPath(**asdict(file) | {"key": f"{env}: {file.key}"}, hint=hint))
     model, name = study.model, f"model {study.config.model}"
     if model.path is not None:
-        hint = "the folder of a Hugging Face model was expected, not a name on the hub"
-        # Without this check, the base stage would fail only after Snakemake deleted the old base.
+        hint = "expected a local folder with a Hugging Face model, not a model name on the Hub"
+        # Check this early, because Snakemake deletes the old base before the base stage can fail.
         holds = ("config.json", "*.safetensors")
         paths.append(UserPath("base", f"{name}: path", model.path, holds=holds, hint=hint))
     if study.config.sft.adapter is not None:
-        hint = "a folder that the stage sft wrote was expected"
+        hint = "expected an output folder of the stage sft"
         holds = ("summary.json", "adapter/*.safetensors")
         paths.append(
             UserPath("sft", "sft.adapter", study.config.sft.adapter, holds=holds, hint=hint)
@@ -129,7 +125,7 @@ def user_paths(study: Study) -> list[UserPath]:
 
 
 def ask_slurm(command: str = "sinfo") -> tuple[bool, str]:
-    """Whether Slurm answers; its partitions with their GPUs, such as `gpu gpu:8`, or why not."""
+    """Whether Slurm answers, and its partitions and GPUs (`gpu gpu:8`) or the error."""
     try:
         done = subprocess.run(
             [command, "--noheader", "-o%P %G"],
@@ -140,16 +136,15 @@ def ask_slurm(command: str = "sinfo") -> tuple[bool, str]:
     except (OSError, subprocess.TimeoutExpired) as error:
         return False, f"Slurm does not answer: {error}"
     if done.returncode:
-        lines = done.stderr.strip().splitlines() or [f"{command} ended with {done.returncode}"]
+        lines = done.stderr.strip().splitlines() or [f"{command}: exit status {done.returncode}"]
         return False, f"Slurm does not answer: {lines[-1]}"
     return True, "; ".join(done.stdout.splitlines())
 
 
 def check_bucket(workflow: "Workflow") -> None:
-    """Refuse to plan a study whose results are in an S3 bucket if there are no credentials.
+    """Raise UserError if results are in an S3 bucket and its credentials are missing.
 
-    Raises:
-        UserError: they are missing. The message names the variables.
+    Snakemake would plan without them, and report an error for every file.
     """
     if workflow.storage_settings.default_storage_provider != "s3":
         return
@@ -158,8 +153,7 @@ def check_bucket(workflow: "Workflow") -> None:
     keys = [getattr(settings, key, None) for key in ("access_key", "secret_key")]
     import boto3
 
-    # Without keys of the plugin's, AWS's library looks in its own variables, in ~/.aws, and asks
-    # the machine.
+    # Without the plugin's keys, boto3 searches its own variables, ~/.aws and the instance metadata.
     if not all(keys) and (any(keys) or boto3.Session().get_credentials() is None):
         names = f"{_PREFIX}_ACCESS_KEY and {_PREFIX}_SECRET_KEY"
-        raise UserError(f"{names}: not set; the bucket with the results needs them")
+        raise UserError(f"{names}: not set; the results bucket requires them")

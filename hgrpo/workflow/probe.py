@@ -1,4 +1,4 @@
-"""What a study needs of a machine, and whether the machine has it."""
+"""A study's requirements, and whether a machine meets them."""
 
 import contextlib
 import json
@@ -24,16 +24,16 @@ from hgrpo.workflow.preflight import ask_slurm, missing_variables, problem, user
 def findings(
     study: Study, environment: Mapping[str, str], folder: Path, profile: Profile
 ) -> list[Finding]:
-    """Everything that a study needs: packages, plug-ins, GPU, engine, keys, data and disk.
+    """Check all requirements of a study: packages, plug-ins, GPU, engine, keys, data and disk.
 
-    Slurm's nodes share this machine's disk, and so its packages and data, but not its GPUs. Pods
-    share nothing.
+    Slurm's nodes share this machine's disk with its packages and data, but not its GPUs. Pods share
+    nothing.
 
     Args:
         study: the study to run.
-        environment: environment variables, which may hold keys.
-        folder: the project's folder, on the disk that results go to.
-        profile: the profile that a run would use.
+        environment: environment variables, which may include API keys.
+        folder: the project's folder, on the disk with the results.
+        profile: the profile of the run.
     """
     here = [Finding("python", platform.python_version()), *plugins(profile.executor)]
     if profile.executor == "slurm":
@@ -41,7 +41,7 @@ def findings(
         here.append(Finding("sinfo", text, lacking=not answers))
     keys = _keys(study, environment)
     if profile.in_bucket:
-        image = Finding("pods", "packages, engine, GPU and data: needed in their image", None)
+        image = Finding("pods", "their image must provide packages, engine, GPU and data", None)
         return [*here, *checked_packages(["workflow"]), image, *keys]
     needed = [
         *checked_packages(extras(study)),
@@ -53,7 +53,7 @@ def findings(
 
 
 def extras(study: Study) -> list[str]:
-    """Extras of pyproject.toml that the study needs."""
+    """Extras of pyproject.toml that the study requires."""
     credit = [arm.credit.declared.extras for arm in study.methods.values() if arm.train]
     env = environments.load(study.env.name).extras(study.env)
     packaged = ["smollm2"] if study.model.package is not None else []
@@ -71,33 +71,33 @@ def _engine(study: Study) -> Finding:
 
 
 def _gpus(study: Study, executor: str) -> Iterator[Finding]:
-    """The GPUs that PyTorch sees; nothing if no job of the study needs one."""
+    """The GPUs that PyTorch sees; empty if no job of the study requires one."""
     needed = max(stage.gpu for stage in dict(study.config.resources).values())
     name = f"GPU ({needed} for a job)"
     if not needed:
         return
     if executor != "local":
-        yield Finding(name, "needed on the nodes, not on this machine", None)
+        yield Finding(name, "required on the nodes, not on this machine", None)
         return
     try:
         # Imported here: it takes a second, and most studies need no GPU.
         import torch
     except ImportError:
-        return  # it is among the packages that are lacking
+        return  # reported among the missing packages
     gpus = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
     names = [f"{gpu.name} with {gpu.total_memory / 2**30:.0f} GiB" for gpu in gpus]
     yield Finding(name, ", ".join(names) or "PyTorch sees no GPU", lacking=len(names) < needed)
 
 
 def _keys(study: Study, environment: Mapping[str, str]) -> Iterator[Finding]:
-    """Each variable once, with all methods that need it."""
+    """Findings on the environment variables, each with all methods that require it."""
     methods: dict[str, list[str]] = {}
     for method in study.methods.values():
         for name in missing_variables(method, {}):
             methods.setdefault(name, []).append(method.name)
     for name, names in methods.items():
         lacking = name in missing_variables(study.methods[names[0]], environment)
-        text = f"not set; needed by {', '.join(names)}" if lacking else "set"
+        text = f"not set; required by {', '.join(names)}" if lacking else "set"
         yield Finding(name, text, lacking)
 
 
@@ -106,15 +106,15 @@ def _data(study: Study) -> Iterator[Finding]:
     for file in user_paths(study):
         text = problem(file)
         if not text and file.sha256 and sha256(user_path(file.path, file.key)) != file.sha256:
-            text = f"damaged: its SHA-256 is not the official file's; remove it, then {file.hint}"
+            text = f"damaged: not the official file's SHA-256; remove it, then {file.hint}"
         if not text and file.path == study.model.path:
             text = _refusal(study)
-        yield Finding(file.path, text or "there", lacking=bool(text))
+        yield Finding(file.path, text or "exists", lacking=bool(text))
 
 
 def _refusal(study: Study) -> str:
-    """Why no conversation can be made for the user's model; "" if one can."""
-    # The package tokenizers may be among those that are lacking.
+    """The reason why the user's model has no usable chat template; "" if it has one."""
+    # The package tokenizers may be missing.
     with contextlib.suppress(ImportError):
         from hgrpo.agent.conversation import conversation_for
 
@@ -135,11 +135,11 @@ def _disk(study: Study, folder: Path) -> Finding:
 
 
 def one_step(study: Study) -> list[str]:
-    """Words KEY=VALUE that make a run of the study as short as a run of all its stages can be.
+    """Assignments KEY=VALUE for the shortest run that executes all stages of the study.
 
-    The arms are the one without training, the reference, the first arm with a fit between rounds,
-    and those whose credit calls a service. With a fit there are two rounds, because a fit follows
-    every round but the last. Other keys that the command line changed keep their values.
+    Its arms are the untrained ones, the reference, the first arm with a fit between rounds, and all
+    arms whose credit calls an external service. With a fit there are two rounds, because a fit
+    follows every round except the last. Other command-line overrides are kept.
     """
     untrained = [name for name, arm in study.methods.items() if not arm.train]
     fitted = [name for name, arm in study.methods.items() if arm.credit.declared.fits]
@@ -161,6 +161,5 @@ def one_step(study: Study) -> list[str]:
         "truth": None,
     }
     others = {key: v for key, v in study.overridden.items() if key.partition(".")[0] != "truth"}
-    # `parse_overrides` reads text as it is, and everything else as JSON.
     values = {k: v if isinstance(v, str) else json.dumps(v) for k, v in (others | changed).items()}
     return [f"study={study.config.name}", *(f"{key}={value}" for key, value in values.items())]

@@ -1,4 +1,4 @@
-"""A study's files, commands and resources, as the Snakemake rules need them."""
+"""A study's files, commands and resources for the Snakemake rules."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -15,22 +15,22 @@ from hgrpo.study.resources import StageResources
 
 
 class StudyRules:
-    """The rules' view of a study's plan.
+    """The files, commands and resources of a study's jobs, for the rules.
 
     Args:
         plan: the study's plan.
-        for_one_job: whether this process runs a job that another snakemake has started. In a pod
-            such a job has no file yet.
+        for_one_job: whether another snakemake process started this one to run a single job. In a
+            pod such a job has no job file yet.
     """
 
     def __init__(self, plan: Plan, for_one_job: bool = False):
         self.plan, self.for_one_job = plan, for_one_job
 
     def job(self, stage: str, wildcards: Mapping[str, str]) -> Planned:
-        """The job that wildcards name.
+        """The job with these wildcards.
 
         Raises:
-            UserError: its key is another one than that of the wildcards.
+            UserError: the job's key has changed since the run was planned.
         """
         values = {"method": "", "seed": 0, "round": 0} | dict(wildcards.items())
         planned = self.plan.find(stage, values["method"], int(values["seed"]), int(values["round"]))
@@ -38,10 +38,10 @@ class StudyRules:
         if planned.key != key:
             message = (
                 f"{STORE}/{key}: the settings or the code of this job have changed since "
-                "the run was planned; start the run again, and it plans anew"
+                "the run was planned; start the run again"
             )
             if self.for_one_job:
-                # Snakemake prints the logs of failed jobs, but Slurm's only if these exist.
+                # Snakemake prints the log of a failed Slurm job only if the file exists.
                 log = Path(planned.log.replace(planned.key, key))
                 log.parent.mkdir(parents=True, exist_ok=True)
                 log.write_text(f"error: {message}\n", encoding="utf-8")
@@ -49,7 +49,7 @@ class StudyRules:
         return planned
 
     def _submitted_key(self, planned: Planned) -> str:
-        """The key under which snakemake submitted a job without wildcards to a cluster."""
+        """The key with which snakemake submitted a job without wildcards to a cluster."""
         if self.for_one_job and not (planned.entry / JOB_FILE).is_file():
             with suppress(UserError):  # in a bucket there is no plan
                 jobs = read_plan(Path(self.plan.root))
@@ -58,9 +58,9 @@ class StudyRules:
         return planned.key
 
     def inputs(self, stage: str) -> Callable[[Mapping[str, str]], dict]:
-        """A function for a rule's `input`: takes wildcards and returns name -> file or files.
+        """Input function of a rule: takes wildcards and returns name -> file or files.
 
-        A finished job needs no input: inputs that were removed since are not made again.
+        A finished job has no inputs, so that removed inputs are not made again.
         """
 
         def files(wildcards: Mapping[str, str]) -> dict:
@@ -72,12 +72,12 @@ class StudyRules:
         return files
 
     def _drawn(self) -> list[str]:
-        """The study's figures if all are there, so that `snakemake --report` shows them."""
+        """The study's figures if all exist, so that `snakemake --report` shows them."""
         figures = self.plan.find("figures")
         return [ancient(path) for path in flat(figures.outputs)] if figures.whole else []
 
     def outputs(self, stage: str) -> dict[str, str | list[str]]:
-        """Output name -> the file or files that a job of the stage writes."""
+        """Output name -> file or files of a job of the stage."""
         return below(self._folder(stage), outputs_of(stage, self.plan.study))
 
     def _folder(self, stage: str) -> str:
@@ -86,15 +86,15 @@ class StudyRules:
             return f"{STORE}/{{key}}/{folder}"
         try:
             return self.plan.find(stage).folder
-        except UserError:  # the study cannot have this job, which `inputs` reports if it is needed
+        except UserError:  # the study has no such job; `inputs` reports that if the job is required
             return f"{STORE}/{stage}/{folder}"
 
     def log(self, stage: str) -> str:
-        """The file with a job's messages."""
+        """The log file of a job of the stage."""
         return f"{beside(stage, self._folder(stage))}.log"
 
     def command(self, stage: str) -> Callable[..., str]:
-        """A function for a rule's `params`: the file that a job's command reads."""
+        """Params function of a rule: takes wildcards and returns the job file."""
 
         def file(wildcards: Mapping[str, str]) -> str:
             planned = self.job(stage, wildcards)
@@ -103,11 +103,10 @@ class StudyRules:
         return file
 
     def write(self, planned: Planned) -> Path:
-        """Write the file that a job's command reads."""
+        """Write the job file, which the job's command reads."""
         return write_job(self.plan, planned, self._words(planned))
 
     def _words(self, planned: Planned) -> list[str]:
-        """Options of the job's command."""
         module = load(planned.stage)
         values = {name: str(getattr(planned.job, name)) for name in module.JOB}
         places = {"cache": f"{self.plan.root}/cache", "scratch": f"{planned.entry}/unfinished"}
@@ -121,25 +120,25 @@ class StudyRules:
         return self._needs(stage).threads
 
     def resources(self, stage: str) -> dict[str, Callable[..., int] | int]:
-        """Memory, minutes and GPUs of a job; each retry gets more memory and time."""
+        """Memory (MiB), minutes and GPUs of a job; each retry gets more memory and time."""
         needs = self._needs(stage)
         grows = {
             "mem_mb": lambda wildcards, attempt: needs.mem_mb * attempt,
             "runtime": lambda wildcards, attempt: needs.runtime * attempt,
         }
-        # Kubernetes' executor reads `gpu=0` as an incomplete request for a GPU.
+        # Omit `gpu=0`, which the Kubernetes executor takes for an incomplete GPU request.
         return grows | ({"gpu": needs.gpu} if needs.gpu else {})
 
     def gpus(self, stage: str, instead: Mapping) -> int:
-        """GPUs of a job; `instead` are the resources of `--set-resources`, which override."""
-        # Without dict(), a missing resource would look like a resource without a value.
+        """GPUs of a job; `instead` are the overrides from `--set-resources`."""
+        # Without dict(), a missing resource looks like a resource without a value.
         values = dict(instead.get(stage, {}))
         return values["gpu"].value if "gpu" in values else self._needs(stage).gpu
 
     def urgency(self, wildcards: Mapping[str, str]) -> int:
-        """Priority of a round: higher for the first seed of an arm that plays to compute credit.
+        """Priority of a round: higher for an arm's first seed if its credit plays continuations.
 
-        If the longest run starts last, the other cores have nothing to do in the end.
+        These runs take longest. If they started last, the other cores would idle at the end.
         """
         arm = self.plan.study.methods[wildcards["method"]]
         first = int(wildcards["seed"]) == self.plan.study.config.seeds[0]
@@ -149,24 +148,20 @@ class StudyRules:
         return self.plan.study.config.resources.of(resources_key(stage))
 
     def measured(self, section: str, paths: Iterable[str]) -> list[str]:
-        """Files in the store that a section of the study makes; `paths` as in `stored`.
-
-        Raises:
-            UserError: there are none.
-        """
+        """`stored(paths)`; UserError without paths, because the study has no such section."""
         if not paths:
             name = self.plan.study.config.name
             raise UserError(f"{name}: no section `{section}`, or no trained arm; see docs/keys.md")
         return self.stored(paths)
 
     def linked(self, wildcards: Mapping[str, str]) -> str:
-        """Where the store has the file of a path below results/<study>.
+        """The file in the store for a path below results/<study>.
 
-        A link that leads to an older result is removed: Snakemake would take it for the file.
+        Remove a link to an older result, which Snakemake would mistake for the current file.
         """
         unlink(Path(self.plan.root), [self.plan.maker(wildcards["path"])], older=True)
         return self.plan.stored(wildcards["path"])
 
     def stored(self, paths: Iterable[str]) -> list[str]:
-        """Where the store has files that are named relative to results/<study>."""
+        """The files in the store for paths relative to results/<study>."""
         return [*map(self.plan.stored, paths)]

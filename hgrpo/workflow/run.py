@@ -22,13 +22,13 @@ from hgrpo.workflow.watch import show_progress
 if TYPE_CHECKING:
     from snakemake.workflow import Workflow
 
-# Fewer jobs than this end before the warm process is ready.
+# With fewer jobs, the run ends before the warm process is ready.
 _FEW = 4
 
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Within the block, a UserError or OSError ends snakemake with one line and exit status 1."""
+    """Print a UserError or OSError of the block on one line, and exit with status 1."""
     try:
         yield
     except (UserError, OSError) as error:
@@ -36,19 +36,14 @@ def one_line_errors() -> Iterator[None]:
 
 
 class Run:
-    """A run of a study.
-
-    Args:
-        rules: the rules' view of the study's plan.
-        elsewhere: whether the results are in a bucket, where there are no links.
-    """
+    """A run of a study; `elsewhere`: whether results are in a bucket, where there are no links."""
 
     def __init__(self, rules: StudyRules, elsewhere: bool):
         self.rules, self.plan, self.elsewhere = rules, rules.plan, elsewhere
 
     @one_line_errors()
     def start(self, workflow: "Workflow") -> None:
-        """Check the needs of the jobs to run, write their files, and link finished results."""
+        """Check the requirements of the jobs to run, write their files, link finished results."""
         jobs = [job for job in workflow.dag.needrun_jobs() if job.rule.name in STAGES]
         planned = [self.rules.job(job.rule.name, job.wildcards) for job in jobs]
         of_study = any(job.rule.name in {*STAGES, "all"} for job in workflow.dag.jobs)
@@ -68,7 +63,7 @@ class Run:
         unlink(Path(self.plan.root), planned)
         write_plan(self.plan)
         if executor == "local":
-            # On a cluster, a hundred jobs may run at once: too many for this display.
+            # Not on a cluster, where a hundred jobs may run at once: too many for this display.
             cores = workflow.resource_settings.cores
             expected = forecasts(self.plan, Estimates(self.plan), cores, planned)
             line = wall_line(expected, Profile(Path(), cores))
@@ -78,7 +73,7 @@ class Run:
                 warm.start()
 
     def _warms(self, planned: list[Planned]) -> bool:
-        """Whether many jobs run a model on this machine's CPU."""
+        """Whether enough jobs run a model on this machine's CPU to start the warm process."""
         config = self.plan.study.config
         if any(stage.gpu for stage in dict(config.resources).values()):
             return False

@@ -1,7 +1,7 @@
 """For rules/sandbox.smk: the runs of each study, their settings and hashes of their code.
 
-Only the names of studies are read when Snakemake starts. All else is read for a target of the
-sandbox, so that planning an agents' study takes no longer.
+Only the names of studies are read when Snakemake starts. Everything else is read on demand, so that
+planning an agents' study stays fast.
 """
 
 import functools
@@ -20,35 +20,35 @@ from hgrpo.store.code import code_hash
 
 RUN = r"[0-9a-f]{16}"
 _STUDIES = "hgrpo.sandbox.studies"
-# Modules that each kind of job starts from.
+# The entry modules of each kind of job.
 _ROOTS = {
     "statistics": (f"{_STUDIES}.statistics",),
     "figures": (f"{_STUDIES}.figures",),
     "page": (f"{_STUDIES}.page",),
     "tiny": (f"{_STUDIES}.statistics", f"{_STUDIES}.figures"),
 }
-# Settings that permit a run, but change nothing in it.
+# Settings that allow a run without changing its results.
 _PERMITS = ("allow_degenerate",)
-# Keys of a study's file that jobs do not read: all, or those of a kind.
+# Keys of a study's file that no job reads, and those that jobs of one kind do not read.
 _UNREAD = {"base", "arms", "grid", "tiny", "packages"}
 _UNREAD_BY = {
     "statistics": {"figures", "question", "inference"},
     "figures": {"question", "inference", "pairs", "identical", "published", "also"},
     "page": {"figures"},
 }
-# Modules of pieces, which tables and figures import but do not run.
+# Modules that register experiments; tables and figures import them but do not run them.
 _REGISTRIES = (f"{_STUDIES}.pieces", f"{_STUDIES}.training")
 
 
 def run_code(piece: str, settings: Strict) -> str:
-    """Hash (16 hex digits) of the code of a run: its piece, and the rules that it names alone."""
+    """Hash (16 hex digits) of a run's code: its experiment, and its configured rules."""
     rules = rule_classes(settings)
     modules = {rule.partition(":")[0] for rule in rules}
     return _hash([code_hash([PIECES[piece].root, *modules]), rules])
 
 
 def run_id(piece: str, settings: Strict) -> str:
-    """Name of a run's folder (16 hex digits): a hash of its settings and its code."""
+    """Name of a run's folder: a hash (16 hex digits) of its settings and its code."""
     values = {key: value for key, value in recorded(settings).items() if key not in _PERMITS}
     return _hash([piece, values, run_code(piece, settings)])
 
@@ -58,44 +58,40 @@ def _hash(value: object) -> str:
 
 
 class SandboxRules:
-    """The studies in a folder, and where their results go.
+    """The studies in a folder, and the paths of their results.
 
     Args:
         studies: the folder of study files.
         root: the folder of results.
-        tiny: whether every arm is shortened to a few steps and two seeds.
+        tiny: whether to shorten every arm to a few steps and two seeds.
     """
 
     def __init__(self, studies: Path | str, root: str, tiny: bool = False):
         self.folder, self.root, self.tiny = Path(studies), root, tiny
         self.names = sorted(path.stem for path in self.folder.glob("*.yaml"))
-        # Runs of the studies read so far: the name of the folder -> study and arm.
+        # Runs of the studies read so far: name of the folder -> study and arm.
         self._runs: dict[str, tuple[str, str]] = {}
 
     @functools.cache  # noqa: B019  the object lives as long as the process
     def study(self, name: str) -> SandboxStudy:
-        """A study by name.
-
-        Raises:
-            UserError: there is no such study, or its file is wrong.
-        """
+        """A study by name; UserError if it does not exist or its file is invalid."""
         if name not in self.names:
-            raise UserError(f"{name}: no study of the sandbox{did_you_mean(name, self.names)}")
+            raise UserError(f"{name}: no such sandbox study{did_you_mean(name, self.names)}")
         return read_study(self.folder / f"{name}.yaml")
 
     @functools.cached_property
     def possible(self) -> list[str]:
-        """Studies that can run here; one line on stderr names the others and what they lack."""
+        """Studies that can run here; print one line on stderr for each other study."""
         lacking = {name: self.study(name).lacks for name in self.names}
         for name, packages in lacking.items():
             if packages and not self.tiny:
-                line = f"sandbox: {name} is left out: not installed: {', '.join(packages)}"
+                line = f"sandbox: skipping {name}: not installed: {', '.join(packages)}"
                 print(line, file=sys.stderr)
         return [name for name in self.names if not lacking[name]]
 
     @functools.cache  # noqa: B019
     def arms(self, name: str) -> dict[str, tuple[str, Strict]]:
-        """Label -> the name of the run's folder, and its settings."""
+        """Label -> name of the run's folder, and its settings."""
         study = self.study(name)
         resolved = resolve(study, str(self.folder / f"{name}.yaml"), self.tiny)
         arms = {label: (run_id(study.piece, arm), arm) for label, arm in resolved.items()}
@@ -104,24 +100,17 @@ class SandboxRules:
         return arms
 
     def updates(self, run: str) -> int:
-        """How many updates a run takes, 0 if it trains nothing.
-
-        The longest runs go first, so that no core idles while the last of them ends.
-        """
+        """Number of updates of a run, its priority: the longest runs start first."""
         _, settings = self._arm(run)
         return getattr(settings, "num_steps", 0) * getattr(settings, "inner_epochs", 1)
 
     def label(self, run: str) -> str:
-        """The first study and arm that have a run, for messages."""
+        """The first study and arm with this run, for messages."""
         self._arm(run)
         return ": ".join(self._runs[run])
 
     def _arm(self, run: str) -> tuple[str, Strict]:
-        """Piece and settings of a run.
-
-        Raises:
-            UserError: no study has it; its code or its settings have changed.
-        """
+        """Experiment and settings of a run; UserError if no study has it any more."""
         for name in self.names if run not in self._runs else ():
             self.arms(name)
         if run not in self._runs:
@@ -134,20 +123,19 @@ class SandboxRules:
         return f"{self.root}/runs/{run}"
 
     def rows(self, name: str) -> list[str]:
-        """The files of rows that a study needs, each once."""
+        """The distinct rows.parquet files of a study's runs."""
         runs = dict.fromkeys(run for run, _ in self.arms(name).values())
         return [f"{self.folders(run)}/rows.parquet" for run in runs]
 
     def of_all(self, *paths: str) -> list[str]:
-        """Files of all studies that can run here; `{}` in a path stands for the study."""
+        """Files of all studies that can run here; `{}` in a path is replaced by the study."""
         return [f"{self.root}/{path}".format(name) for path in paths for name in self.possible]
 
     @functools.cache  # noqa: B019
     def job(self, kind: str, name: str = "") -> str:
-        """The file with the settings and the code of a job.
+        """Write the file with the settings and the code hash of a job; return its path.
 
-        Where it is an input, the job runs again as its content changes: Snakemake compares inputs
-        alone.
+        As an input of the rule, the file triggers a rerun when its content changes.
 
         Args:
             kind: run, statistics, figures, page or tiny.
@@ -189,7 +177,7 @@ class SandboxRules:
 
 
 def _part(study: SandboxStudy, kind: str) -> dict[str, Any]:
-    """The study's file without the keys that the job does not read."""
+    """The content of the study's file without the keys that the job does not read."""
     content = study.model_dump(mode="json", exclude=_UNREAD | _UNREAD_BY[kind])
-    # The model requires a question, which only the page reads.
+    # The pydantic model requires `question`, which only the page reads.
     return {"question": ""} | content | {"arms": {label: {} for label in study.labels}}

@@ -1,11 +1,11 @@
-"""Local jobs run in forks of one process that has imported torch, transformers and pandas already.
+"""Run local jobs in forks of a warm process that has imported torch, transformers and pandas.
 
-To import them takes a job two to four seconds, and a study has hundreds of jobs. `start` starts
-the process with a run, `serve` is its loop, and `run_warm` is what Snakemake sees of a job. Without
-the process, a job imports everything itself, with the same results. The process imports no module
-that a job runs, because a job must run the code as it is when the job starts.
+These imports take two to four seconds per job, and a study has hundreds of jobs. `start` starts the
+warm process with a run, `serve` is its loop, and `run_warm` is the client that Snakemake starts for
+a job. Without the warm process a job imports everything itself, with the same results. The process
+imports no hgrpo module that jobs run, because a job must run the code as of its own start.
 
-`python -m hgrpo.workflow.warm LIBRARY...` is the process; it runs until its input ends.
+`python -m hgrpo.workflow.warm LIBRARY...` runs the warm process until its standard input closes.
 """
 
 import contextlib
@@ -25,16 +25,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-# One process serves all runs of a store. Jobs find it by this name.
+# Address of the process; one process serves all runs of a store.
 SOCKET = Path("results/store/warm.socket")
-# Messages: a fork has taken a job; the job has ended, followed by its status.
+# Messages to a client: a fork has taken the job; the job has ended, followed by its exit status.
 _TAKEN, _ENDED = b"t", b"e"
-# How long a client may take to hand over a job, and the job's largest size in bytes.
+# Timeout for receiving a job from a client, and maximum size of a job in bytes.
 _PATIENCE_S, _LARGEST = 10.0, 1 << 20
 _PR_SET_PDEATHSIG = 1
 _STARTED: list[subprocess.Popen] = []
 
-# What jobs import, and that takes long.
+# Slow imports of the jobs.
 _LIBRARIES = (
     "torch",
     "pandas",
@@ -45,7 +45,7 @@ _LIBRARIES = (
     "peft",
     "numba",
 )
-# Libraries read these when they are imported. Snakemake sets them for each job, to its threads.
+# Libraries read these variables at import. Snakemake sets them to a job's number of threads.
 _THREADS = (
     "OMP_NUM_THREADS",
     "GOTO_NUM_THREADS",
@@ -57,12 +57,13 @@ _THREADS = (
 
 
 def start() -> None:
-    """Start the process, unless that of another run serves this store already."""
+    """Start the warm process, unless another run's process already serves this store."""
     with _socket() as link, contextlib.suppress(OSError):
         link.connect(str(SOCKET))
         return
     SOCKET.unlink(missing_ok=True)
-    # Its input ends with this process, however this process ends; a list keeps it open till then.
+    # The list keeps the pipe open. When this process ends, for any reason, the pipe closes, and so
+    # the warm process ends.
     _STARTED.append(
         subprocess.Popen(
             [sys.executable, "-m", "hgrpo.workflow.warm", *_LIBRARIES],
@@ -70,26 +71,26 @@ def start() -> None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             env=os.environ | dict.fromkeys(_THREADS, "1"),
-            # Ctrl-C reaches the clients, which pass it on to the forks.
+            # Ctrl-C reaches only the clients, which forward it to the forks.
             start_new_session=True,
         )
     )
 
 
 def _socket() -> socket.socket:
-    return socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # it keeps messages apart
+    return socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # preserves message boundaries
 
 
 def run_warm(module: str) -> int | None:
     """Run `python -m module` with this process's arguments in a fork of the warm process.
 
-    The fork has this process's folder, environment, input and output. It gets the signals that this
-    process gets, and is killed if this process is.
+    The fork gets this process's working folder, environment, standard streams and signals. It is
+    killed if this process is killed.
 
     Returns:
-        The exit status; None if the caller must run the job itself: no fork has taken it, it needs
-        another number of threads than the warm process has, or the warm process was killed
-        under it, as by a system that is short of memory.
+        The exit status; None if the caller must run the job itself, because no fork has taken it,
+        it requires a different number of threads, or the warm process was killed during the job,
+        for example by the system's out-of-memory killer.
     """
     if not SOCKET.exists() or os.environ.get("OMP_NUM_THREADS") != "1":
         return None
@@ -116,14 +117,14 @@ def run_warm(module: str) -> int | None:
         answer = link.recv(2)
     if answer[:1] == _ENDED:
         return answer[1]
-    # A job never leaves half a result, so it can begin again here. `command.run` sets the handlers.
-    print("the process that ran this job was killed; the job begins again", file=sys.stderr)
+    # Restarting is safe, because results are written atomically. `command.run` resets the handlers.
+    print("the process that ran this job was killed; restarting the job", file=sys.stderr)
     return None
 
 
 @dataclass(frozen=True)
 class Job:
-    """A command as a client hands it over; `files` become its input, output and error output."""
+    """A command from a client; `files` become its standard input, output and error."""
 
     module: str
     arguments: list[str]
@@ -134,7 +135,7 @@ class Job:
 
 
 def serve(path: Path) -> Job | None:
-    """Fork for every job. In a fork, return its job; in the process itself, None at the end."""
+    """Fork for every job. Return the job in a fork; return None when the parent's input closes."""
     listener = _socket()
     listener.bind(str(path))
     listener.listen(64)
@@ -157,10 +158,9 @@ def serve(path: Path) -> Job | None:
 
 
 def _accept(listener: socket.socket, waiting: selectors.BaseSelector) -> Job | None:
-    """Fork for a new client; return the job in the fork, and None in the process itself.
+    """Fork for a new client; return the job in the fork, and None in the parent.
 
-    If the client has gone, or if there is no memory for a fork, the link is closed. A client whose
-    job no fork has taken runs it by itself.
+    If the fork fails, for example for lack of memory, close the link; the client then runs the job.
     """
     link, _ = listener.accept()
     try:
@@ -182,21 +182,21 @@ def _accept(listener: socket.socket, waiting: selectors.BaseSelector) -> Job | N
 
 
 def _obey(link: socket.socket, pid: int, waiting: selectors.BaseSelector) -> None:
-    """Send the fork the signal that its client got; kill it if the client has gone."""
+    """Forward a signal from the client to its fork; kill the fork if the client has gone."""
     if link.fileno() < 0:
-        return  # the fork ended a moment ago
+        return  # `_report` has just closed the link
     try:
         signals = link.recv(1)
     except OSError:
         signals = b""
     if not signals:
         waiting.unregister(link)
-    # The fork is waited for only in `_report`, so its id cannot belong to another process.
+    # Only `_report` waits for the fork, so its process id cannot have been reused.
     os.kill(pid, signals[0] if signals else signal.SIGKILL)
 
 
 def _report(pidfd: int, pid: int, link: socket.socket, waiting: selectors.BaseSelector) -> None:
-    """Send the client the status of the ended fork."""
+    """Send the client the exit status of its fork."""
     _, status = os.waitpid(pid, 0)
     code = os.waitstatus_to_exitcode(status)
     waiting.unregister(pidfd)
@@ -209,12 +209,12 @@ def _report(pidfd: int, pid: int, link: socket.socket, waiting: selectors.BaseSe
 
 
 def become(job: Job, server: int) -> None:
-    """In a fork, take on what a process of the job's own would have, and answer the client.
+    """In a fork, adopt the job's folder, environment, arguments and streams; notify the client.
 
     Args:
         server: process id of the warm process.
     """
-    # A session of its own: signals come from the client alone. It ends with the warm process.
+    # In a new session, signals come only from the client. The fork dies with the warm process.
     os.setsid()
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != server:
@@ -232,7 +232,7 @@ def become(job: Job, server: int) -> None:
 
 
 def main() -> None:
-    """Import the libraries that are installed, serve, and in a fork run the job."""
+    """Import the installed libraries and serve; in a fork, run the job."""
     for name in sys.argv[1:]:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)

@@ -1,4 +1,4 @@
-"""How far a study is: the monitor's screen, and the lines in the terminal of a run."""
+"""Progress of a study: the monitor's screen, and the progress lines of a run."""
 
 import atexit
 import contextlib
@@ -21,13 +21,13 @@ from hgrpo.study.study import Study
 from hgrpo.workflow.planning.estimates import CEILING, OWN, REFERENCE, Estimates
 
 _EVERY_S = 20.0
-# A job writes every few seconds, but writes nothing while it updates its policy.
+# A job writes every few seconds, except while it updates its policy.
 _SILENT_S = 120.0
-KILLED = "it ended without a message, as a killed job does"
+KILLED = "ended without a message; probably killed"
 
 
 class State(StrEnum):
-    """What a job does."""
+    """State of a job."""
 
     DONE = "done"
     RUNNING = "running"
@@ -37,7 +37,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class JobStatus:
-    """A job, its state, and its progress if this run or an earlier one began it."""
+    """A job, its state, and its progress if it has been started."""
 
     job: Planned
     state: State
@@ -52,7 +52,7 @@ class JobStatus:
 
     @property
     def begun(self) -> bool:
-        """Whether the job has begun and not ended well."""
+        """Whether the job is running or has failed."""
         return self.state in (State.RUNNING, State.FAILED)
 
     @property
@@ -110,11 +110,9 @@ def duration(seconds: float) -> str:
 
 
 def work_left(study: Study, statuses: Iterable[JobStatus]) -> tuple[float, str]:
-    """Seconds of the unfinished jobs, one after the other, and how sure they are.
+    """Total seconds of the unfinished jobs, and a word for the quality of the estimate.
 
-    Returns:
-        Seconds, and "at most " if a time limit stands for some job, "about " if reference rates do,
-        or "".
+    The word is "at most " if time limits are included, "about " if reference rates are, else "".
     """
     estimates = Estimates(Plan(study))
     seconds, sources = 0.0, {OWN}
@@ -129,7 +127,7 @@ def work_left(study: Study, statuses: Iterable[JobStatus]) -> tuple[float, str]:
 
 
 def screen(name: str, jobs: Sequence[JobStatus], work: tuple[float, str]) -> str:
-    """The whole screen of a study of this name; `work` is from `work_left`."""
+    """The monitor's screen of a study; `work` is from `work_left`."""
     counts: dict[str, Counter] = {}
     for status in jobs:
         counts.setdefault(status.job.stage, Counter())[status.state] += 1
@@ -139,7 +137,7 @@ def screen(name: str, jobs: Sequence[JobStatus], work: tuple[float, str]) -> str
 
 
 def lines(statuses: Iterable[JobStatus]) -> list[str]:
-    """A line for each job that runs or has failed."""
+    """A line for each running or failed job."""
     return [f"{status.job.name}: {doing(status)}" for status in statuses if status.begun]
 
 
@@ -151,14 +149,14 @@ def _totals(name: str, jobs: Sequence[JobStatus], work: tuple[float, str]) -> st
     (seconds, known), running = work, states[State.RUNNING]
     text += f"\n{known}{duration(seconds)} of work left; "
     if running > 1:
-        return text + f"with {running} jobs at a time, {known}{duration(seconds / running)}"
+        return text + f"with {running} jobs in parallel, {known}{duration(seconds / running)}"
     return text + ("1 job is running" if running else "nothing is running")
 
 
 def show_progress(jobs: Sequence[Planned], every_s: float = _EVERY_S) -> None:
-    """Print a line for each running job, and new cautions, every `every_s` seconds until the end.
+    """Print a line for each running job, and new cautions, every `every_s` seconds until exit.
 
-    The lines are plain, because Snakemake writes to the same terminal.
+    These are plain lines, because Snakemake writes to the same terminal.
     """
     ends = Event()
     thread = Thread(target=_show, args=(jobs, every_s, time.time(), ends), daemon=True)
@@ -168,7 +166,7 @@ def show_progress(jobs: Sequence[Planned], every_s: float = _EVERY_S) -> None:
         ends.set()
         thread.join(1)
 
-    # A thread that printed while Python ends could crash it.
+    # Stop the thread before exit, because printing during shutdown can crash Python.
     atexit.register(stop)
 
 
@@ -177,7 +175,7 @@ def _show(jobs: Sequence[Planned], every_s: float, began: float, ends: Event) ->
     warned: set[str] = set()
     while not ends.wait(every_s):
         statuses = job_statuses(jobs)
-        # Snakemake itself reports failures.
+        # Failures are omitted because Snakemake reports them.
         now = lines(status for status in statuses if status.state is State.RUNNING and status.share)
         for line in now:
             if line not in before:
@@ -185,18 +183,18 @@ def _show(jobs: Sequence[Planned], every_s: float, began: float, ends: Event) ->
         before = now
         done = [s for s in statuses if s.state is State.DONE and s.progress]
         made = [status for status in done if status.progress.started >= began]
-        # A summary of an earlier version may lack a number; the lines of progress go on without it.
+        # A number may be missing in a summary of an earlier version of hgrpo.
         with contextlib.suppress(KeyError, ValueError, OSError):
             for kind, caution in cautions(made, jobs).items():
-                if kind not in warned:  # numbers may change while more rounds end
+                if kind not in warned:  # print each kind once, although its numbers may change
                     print(f"caution: {caution}", file=sys.stderr, flush=True)
                     warned.add(kind)
 
 
 def cautions(made: Sequence[JobStatus], jobs: Sequence[Planned]) -> dict[str, str]:
-    """Kind -> text, of the cautions about the jobs `made` by a run of `jobs`.
+    """Kind -> text of the cautions about finished jobs (`made`) of a run of `jobs`.
 
-    Jobs write their own; that about the SFT policy compares its evaluation with the expert's.
+    Most are written by the jobs. The caution about the SFT policy compares it with the expert.
     """
     texts = [text for status in made for text in status.progress.cautions]
     expert, sft = _summary(jobs, "expert"), _summary([status.job for status in made], "evaluate")
@@ -208,7 +206,7 @@ def cautions(made: Sequence[JobStatus], jobs: Sequence[Planned]) -> dict[str, st
 
 
 def _summary(jobs: Iterable[Planned], stage: str) -> dict:
-    """The first summary of a stage before round 1; empty if there is none."""
+    """The first summary of a stage at round 0; empty if it does not exist."""
     paths = [Path(p.folder, "summary.json") for p in jobs if (p.stage, p.job.round) == (stage, 0)]
     return next(
         (json.loads(path.read_text(encoding="utf-8") or "{}") for path in paths if path.is_file()),

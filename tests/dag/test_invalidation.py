@@ -174,8 +174,8 @@ def test_jobs_copy_their_results_if_an_edit_changed_no_content(real):
     run(real, target)
     after = real.links()
     assert all(after[stage] != before[stage] for stage in ("assets", "expert"))
-    assert "taken from" not in logged(real, "assets")
-    assert f"taken from results/store/{before['expert']}, where" in logged(real, "expert")
+    assert "copied from" not in logged(real, "assets")
+    assert f"copied from results/store/{before['expert']}, a" in logged(real, "expert")
     for name in ("trajectories.parquet", "summary.json"):
         old, new = (real.root / f"results/store/{at['expert']}/expert" for at in (before, after))
         assert (old / name).read_bytes() == (new / name).read_bytes()
@@ -207,8 +207,7 @@ def test_a_job_never_mixes_code(real, edited):
     done = real.snakemake("assets")
     assert done.returncode != 0
     message = (
-        "error: the code that this job runs has changed since the run was planned; start the run "
-        "again, and it plans anew"
+        "error: the code of this job has changed since the run was planned; start the run again"
     )
     assert message in done.stdout + done.stderr and "Traceback" not in done.stdout + done.stderr
     assert list(real.root.glob("results/store/*/made.json")) == []

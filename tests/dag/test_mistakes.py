@@ -23,13 +23,13 @@ from project_copy import paths_below
         ),
         (
             "methods=",
-            "error: command line: methods=: a value was expected; leave methods= out",
+            "error: command line: methods=: expected a value; remove methods=",
         ),
         ("sedes=11", "command line: sedes: unknown key; did you mean 'seeds'?"),
         ("study=gird", "configs/studies/gird.yaml: no such file; did you mean 'grid'?"),
         (
             "set=axes.a={of: PPO, key: training.lr, values: [1.0, 1]}",
-            "configs/studies/grid.yaml with axes overridden: axes.a.values: 1 is listed twice",
+            "configs/studies/grid.yaml with axes overridden: axes.a.values: 1: duplicate",
         ),
         (
             "set=axes.a={of: PPO, key: training.lrr, values: [1, 2]}",
@@ -138,8 +138,8 @@ def test_a_mistake_in_a_file(checkout, name, old, new, expected):
         (
             "/rl/Progressive/seed_23/round_2/summary.json",
             "error: results/grid/rl/Progressive/seed_23/round_2: written by an earlier version of "
-            "hgrpo, which had no store; move it away, or all of results/grid, whose links come "
-            "back",
+            "hgrpo without a store; move it or all of results/grid away, and the next run links "
+            "the results again",
         ),
     ],
 )

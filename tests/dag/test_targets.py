@@ -44,7 +44,7 @@ PAGES = {
 
 def test_pages_run_only_as_targets_and_settle(checkout):
     checkout.edit("configs/studies/grid.yaml", "env:", "truth: {groups: 4}\nenv:")
-    truth = {f"Truth of the policy after round {number}" for number in (0, 1)}
+    truth = {f"Ground-truth credit of the policy after round {number}" for number in (0, 1)}
     assert checkout.planned("truth") == truth
     # The paper shows the report's numbers, so the report comes first.
     report = {"Resolved configuration of the study", "Tables and the report"}

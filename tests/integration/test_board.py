@@ -83,7 +83,7 @@ def test_wandb_without_a_key_is_one_line(results, tmp_path):
 def test_a_board_must_be_named(results):
     done = board(results)
     assert done.returncode == 2
-    assert done.stderr == "error: give --tensorboard FOLDER, --wandb PROJECT, or both\n"
+    assert done.stderr == "error: pass --tensorboard FOLDER, --wandb PROJECT, or both\n"
 
 
 def test_only_measurements_are_sent():

@@ -128,7 +128,7 @@ def test_every_assigner_credits_every_turn(name, policy, collector, groups, tmp_
 def test_oracle_and_exact_credit_name_what_sokoban_lacks(name, lacks, policy, collector, groups):
     context = Context("sokoban", policy, Conversation(policy.tokenizer), collector)
     assigner = make_assigner(CreditConfig(**CREDIT[name]), context)
-    with pytest.raises(UserError, match=f"'sokoban': credit.kind .* needs `{lacks}`"):
+    with pytest.raises(UserError, match=f"'sokoban': credit.kind .* requires `{lacks}`"):
         assigner.assign(Group(groups[0], ("stream",)))
 
 

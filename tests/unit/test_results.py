@@ -97,7 +97,7 @@ def test_what_is_no_rate_keeps_its_unit(tmp_path):
         (lambda r: r.table("method"), "method.csv: no such table; did you mean 'methods'?"),
         (lambda r: r.turns("Progressive", 12, 1), "rl/Progressive: no seed 12, only 11"),
         (lambda r: r.train_log("SFTOnly", 11), "rl/SFTOnly: no such arm was trained; known: "),
-        (lambda r: results.load(r.folder / "rl"), "no config.yaml in it"),
+        (lambda r: results.load(r.folder / "rl"), "contains no config.yaml"),
     ],
 )
 def test_what_is_not_there_is_named(loaded, read, message):

@@ -559,7 +559,7 @@ def test_names_are_neither_paths_nor_commands(project, tmp_path, key, name):
     (tmp_path / "studies").mkdir()
     path = tmp_path / "studies/smoke.yaml"
     path.write_text(json.dumps(study), encoding="utf-8")
-    message = "is not the file's name" if key == "name" else "string should match pattern"
+    message = "differs from the file name" if key == "name" else "string should match pattern"
     with pytest.raises(UserError, match=message):
         load_study(path)
 

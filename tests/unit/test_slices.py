@@ -62,10 +62,10 @@ def test_slices_by_seed_and_by_arm_give_the_files_of_the_whole_study(
     others = [part(whole, SEEDS[:3], ["SFTOnly", "Progressive", "Exact"])]
     others.append(part(whole, SEEDS[:3], ["flatGRPO", "flatGRPO_AA", "ExactShuffled"]))
     docs = published("slices", first, others[0])
-    with pytest.raises(UserError, match="holds slices; add --slice, or delete its games.parquet"):
+    with pytest.raises(UserError, match="contains slices; add --slice, or delete its games"):
         published("slices", whole, is_slice=False)
     lacking = "flatGRPO, flatGRPO_AA, ExactShuffled: seeds 113, 127, 131"
-    assert f"no tables yet, because these are lacking: {lacking}\n" in capsys.readouterr().out
+    assert f"no tables yet; missing: {lacking}\n" in capsys.readouterr().out
     folder = docs / "tables" / STUDY
     assert {path.name for path in folder.iterdir()} == {
         *(evidence.GAMES, evidence.SETTINGS, evidence.EXPERT, evidence.TRAINING, evidence.STOPS),
@@ -85,7 +85,7 @@ def test_slices_by_seed_and_by_arm_give_the_files_of_the_whole_study(
     assert f"{STUDY}: incomplete, without {lacking}\n" in capsys.readouterr().out
     published("slices", others[1], others[0])
     at_once = published("at_once", whole, is_slice=False)
-    assert "lacking" not in capsys.readouterr().out
+    assert "missing" not in capsys.readouterr().out
     for kind in ("tables", "figures"):
         made = {path.name: path for path in (docs / kind / STUDY).iterdir()}
         expected = {path.name: path for path in (at_once / kind / STUDY).iterdir()}
@@ -126,7 +126,7 @@ def test_slices_that_do_not_belong_together_are_refused(whole):
         changed = part(whole, SEEDS[1:3])
         table = changed.tables[name]
         table.loc[table.index[table["method"] == run][0], column] += 1
-        refused(changed, rf"^{name}: {run}, seed \d+: not as in the earlier slices$")
+        refused(changed, rf"^{name}: {run}, seed \d+: differs from the earlier slices$")
     shorter = part(whole, SEEDS[1:3])
     shorter.tables[evidence.TRAINING] = shorter.tables[evidence.TRAINING].iloc[:-1]
     assert evidence.merged(first, shorter)
@@ -146,5 +146,5 @@ def test_rows_of_tuning_are_added_in_one_order(project):
     assert merged.to_csv(index=False) == at_once.to_csv(index=False)
     assert len(merged) == len(table)
     changed = parts[0].assign(success=parts[0]["success"] + 0.01)
-    with pytest.raises(UserError, match="tuning.csv.gz: .*: not as in the earlier slices"):
+    with pytest.raises(UserError, match="tuning.csv.gz: .*: differs from the earlier slices"):
         evidence.tuning([merged, changed])

@@ -1,1 +1,0 @@
-"""Jobs, hours, money and disk of a run, before it starts."""

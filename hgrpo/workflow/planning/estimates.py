@@ -1,4 +1,4 @@
-"""Estimates of a study's jobs: from past jobs, else from reference rates or time limits."""
+"""Cost estimates of a study's jobs: from past jobs, else from reference rates or time limits."""
 
 import functools
 import statistics
@@ -11,8 +11,8 @@ from hgrpo.store.entry import made_entries, read_made
 from hgrpo.store.plan import SHARED, Plan
 from hgrpo.workflow.planning.reference import Reference, has_bfloat16
 
-# Sources of an estimate: past jobs with the same settings; other arms; rates of a reference
-# machine; the job's time limit.
+# Sources of an estimate, by decreasing quality: past jobs with the same settings; other arms; rates
+# of a reference machine; the job's time limit.
 OWN, OTHER_ARMS, REFERENCE, CEILING = range(4)
 _SECONDS, _BYTES = range(2)
 # (stage, digest of settings) -> (seconds, bytes) of each job.
@@ -27,7 +27,7 @@ class Estimate(NamedTuple):
 
 
 def past_jobs() -> Past:
-    """Every job in the store that ran on a processor like this one."""
+    """All jobs in the store that ran on the same processor model."""
     past: Past = defaultdict(list)
     for made in map(read_made, made_entries()):
         if made["processor"] == processor() and "taken_from" not in made:
@@ -36,15 +36,15 @@ def past_jobs() -> Past:
 
 
 class Estimates:
-    """Estimates `seconds` and `bytes` (written) of a study's jobs, by stage and arm.
+    """Estimates of `seconds` and of `bytes` written of a study's jobs, by stage and arm.
 
-    Past jobs with the same settings count first, of any study. Those of the study's other arms are
-    scaled by the ratio of the reference estimates.
+    Past jobs of any study with the same settings are preferred. Those of other arms in this study
+    are scaled by the ratio of the reference estimates.
 
     Args:
         plan: the study's plan.
         past: past jobs; None reads them from the store.
-        bfloat16: whether the processor multiplies in bfloat16; None looks.
+        bfloat16: whether the processor has bfloat16 instructions; None detects it.
     """
 
     def __init__(self, plan: Plan, past: Past | None = None, bfloat16: bool | None = None):

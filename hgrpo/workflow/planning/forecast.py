@@ -1,4 +1,4 @@
-"""Time, cost and disk space of the jobs to run, summed by stage or by arm, and as text."""
+"""Time, cost and disk space of the jobs to run, as tables by stage and by arm."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,11 +20,11 @@ from hgrpo.workflow.planning.estimates import (
 )
 from hgrpo.workflow.planning.profile import PRICES, Prices, Profile
 
-# The first character marks a row.
+# The first character is the mark in a table.
 _FOOTNOTES = {
-    OTHER_ARMS: "+ in part from other arms of this study",
-    REFERENCE: "* in part from rates of a reference machine",
-    CEILING: "< a ceiling if no job is retried: partly time limits, `resources.<stage>.runtime`",
+    OTHER_ARMS: "+ partly based on other arms of this study",
+    REFERENCE: "* partly based on rates of a reference machine",
+    CEILING: "< upper bound without retries: partly time limits, `resources.<stage>.runtime`",
 }
 
 
@@ -34,8 +34,8 @@ class Forecast:
 
     Attributes:
         to_run: whether a run would start the job.
-        seconds, bytes: estimates for the job.
-        needs: cores and GPUs that the job holds while it runs.
+        seconds, bytes: estimates of the job's duration and output size.
+        needs: the job's cores and GPUs.
     """
 
     job: Planned
@@ -46,13 +46,7 @@ class Forecast:
 
 
 def needs(resources: Resources, stage: str, cores: int | None = None) -> StageResources:
-    """Resources of one job of a stage.
-
-    Args:
-        resources: the study's resources.
-        stage: name of the rule.
-        cores: number of cores of this machine; Snakemake gives no job more. None on a cluster.
-    """
+    """Resources of a job of a stage, with at most `cores` threads; `cores` is None on a cluster."""
     resource = resources.of(resources_key(stage))
     if cores is None or resource.threads <= cores:
         return resource
@@ -69,7 +63,7 @@ def forecasts(
 
     Args:
         cores: as for `needs`.
-        to_run: the jobs that a run starts; None: those that the report lacks.
+        to_run: the jobs that a run starts; by default the unfinished jobs of the report.
     """
     starts = {*(plan.to_run() if to_run is None else to_run)}
     return [
@@ -85,21 +79,20 @@ def forecasts(
 
 
 def source_of(expected: Iterable[Forecast]) -> int:
-    """Source of the least certain estimate of the jobs to run."""
+    """The least reliable source among the estimates of the jobs to run."""
     to_run = [one for one in expected if one.to_run]
     return max((each.source for one in to_run for each in (one.seconds, one.bytes)), default=OWN)
 
 
 def wall_minutes(expected: Iterable[Forecast], profile: Profile) -> float:
-    """Minutes in which the remaining jobs end if every estimate is right.
+    """Estimated wall-clock minutes of the remaining jobs.
 
-    Shared stages come one by one, before and after the runs. The runs take the larger of two
-    durations: their work, spread evenly over the cores or job slots, and the longest chain of jobs
-    in which each waits for the one before.
+    Shared stages run one by one, before and after the training runs. The runs take the larger of
+    two durations: their total work divided by the cores or job slots, and the critical path.
     """
     to_run = [one for one in expected if one.to_run]
     shared = sum(one.seconds.value for one in to_run if one.job.arm == SHARED)
-    # Key -> seconds from the first round to the job's end. A job waits for none of a later round.
+    # Key -> seconds from the first round to the job's end. Jobs never depend on later rounds.
     ends: dict[str, float] = defaultdict(float)
     work = 0.0
     runs = (one for one in to_run if one.job.arm != SHARED)
@@ -115,7 +108,7 @@ def wall_minutes(expected: Iterable[Forecast], profile: Profile) -> float:
 def grouped(
     expected: Sequence[Forecast], label: str, order: Iterable[str]
 ) -> dict[str, list[Forecast]]:
-    """The forecasts by an attribute of their jobs, in the order of its values."""
+    """Group the forecasts by an attribute of their jobs; `order` lists its values."""
     of = defaultdict(list)
     for one in expected:
         of[getattr(one.job, label)].append(one)
@@ -123,13 +116,12 @@ def grouped(
 
 
 def table(label: str, rows: Mapping[str, Sequence[Forecast]], prices: Prices | None) -> list[str]:
-    """Lines of a table, with a row for each group of jobs.
+    """Lines of a table with a row for each group of jobs.
 
     Args:
-        label: heading of the rows' names.
-        rows: name -> forecasts. All but the number of jobs and the seconds of each are sums over
-            the jobs to run.
-        prices: None leaves the column with money out.
+        label: heading of the first column.
+        rows: name -> forecasts.
+        prices: None omits the money column.
     """
     cells = []
     for name, expected in rows.items():
@@ -152,18 +144,18 @@ def table(label: str, rows: Mapping[str, Sequence[Forecast]], prices: Prices | N
 
 
 def footnotes(rows: Mapping[str, Sequence[Forecast]]) -> list[str]:
-    """Explanations of the marks in the rows."""
+    """Explanations of the marks in a table."""
     return [_FOOTNOTES[source] for source in sorted({*map(source_of, rows.values())} - {OWN})]
 
 
 def wall_line(expected: Sequence[Forecast], profile: Profile) -> str:
-    """Number of jobs to run, and their `wall_minutes`."""
+    """A line with the number of jobs to run and their `wall_minutes`."""
     to_run = sum(one.to_run for one in expected)
     if not to_run:
         return "nothing to run"
     where = f"on {profile.cores} cores"
     if profile.cores is None:
-        where = f"with {profile.jobs or 'any number'} at a time, without waiting in queues"
+        where = f"with {profile.jobs or 'any number'} at a time, without queueing time"
     known = "at most" if source_of(expected) == CEILING else "about"
     minutes = wall_minutes(expected, profile)
     duration = f"{minutes:.1f} minutes" if minutes < 120 else f"{minutes / 60:,.1f} hours"
@@ -171,19 +163,19 @@ def wall_line(expected: Sequence[Forecast], profile: Profile) -> str:
 
 
 def price_lines(expected: Iterable[Forecast], profile: Profile, judges: bool) -> list[str]:
-    """Notes on prices: missing or example prices, the cost of disk, and judges to pay."""
+    """Notes on prices: missing or example prices, the cost of disk, and paid judges."""
     prices, path = profile.prices, profile.path / PRICES
     if prices is None:
-        return [f"no money is shown: there is no {path} (profiles/slurm has an example)"]
+        return [f"no costs shown: {path} does not exist (see profiles/slurm for an example)"]
     lines = []
     if prices.example:
-        lines.append(f"the prices of {path} are examples: put in your own and remove `example`")
+        lines.append(f"the prices in {path} are examples; enter your own and remove `example`")
     written = sum(one.bytes.value for one in expected if one.to_run)
     month = written / 1e9 * prices.disk_gb_month
     if month >= 0.005:
-        lines.append(f"the disk: {month:,.2f} {prices.currency} a month, not in the column above")
+        lines.append(f"disk: {month:,.2f} {prices.currency} per month, not included above")
     if judges:
-        lines.append(f"what judges charge is not in the {prices.currency} above")
+        lines.append(f"judge costs are not included in the {prices.currency} above")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""What a plan reads from a profile: how many jobs run at a time, and what an hour costs."""
+"""The parts of a Snakemake profile for planning: number of parallel jobs, and prices."""
 
 import os
 from dataclasses import dataclass
@@ -14,29 +14,30 @@ PRICES = "prices.yaml"
 
 
 class Prices(Strict):
-    """What a cluster charges for cores, GPUs and disk."""
+    """A cluster's prices for cores, GPUs and disk."""
 
-    core_hour: float = Field(ge=0, allow_inf_nan=False, description="of one core")
-    gpu_hour: float = Field(ge=0, allow_inf_nan=False, description="of one GPU")
-    disk_gb_month: float = Field(0, ge=0, allow_inf_nan=False, description="of 10^9 bytes")
+    core_hour: float = Field(ge=0, allow_inf_nan=False, description="price of a core-hour")
+    gpu_hour: float = Field(ge=0, allow_inf_nan=False, description="price of a GPU-hour")
+    disk_gb_month: float = Field(
+        0, ge=0, allow_inf_nan=False, description="price of 10^9 bytes for a month"
+    )
     currency: str = Field("dollars", min_length=1, max_length=9)
-    example: bool = Field(False, description="made-up prices; a plan notes it")
+    example: bool = Field(False, description="whether the prices are made up; plans say so")
 
     def of_job(self, seconds: float, needs: StageResources) -> float:
-        """What a job of `seconds` costs, in `currency`."""
+        """Cost of a job of `seconds`, in `currency`."""
         return seconds / 3600 * (needs.threads * self.core_hour + needs.gpu * self.gpu_hour)
 
 
 @dataclass(frozen=True)
 class Profile:
-    """The part of a profile that a plan needs.
+    """The settings of a profile that affect a plan.
 
     Attributes:
         path: the profile's folder.
-        cores: cores of this machine that run jobs; None on a cluster.
-        jobs: largest number of jobs at a time on the cluster; None if jobs run on this machine, or
-            if there is no limit.
-        prices: the cluster's prices; None if the profile has none.
+        cores: this machine's cores for jobs; None on a cluster.
+        jobs: maximum number of parallel jobs on the cluster; None locally or without a limit.
+        prices: the cluster's prices; None without prices.yaml.
         in_bucket: whether results are in a bucket, so that jobs share no folder.
         executor: name of Snakemake's executor.
     """
@@ -50,18 +51,14 @@ class Profile:
 
 
 def read_profile(path: Path, cores: int | None = None) -> Profile:
-    """Read a profile's folder.
-
-    Args:
-        path: the profile's folder, such as profiles/slurm.
-        cores: overrides the profile's number of cores.
+    """Read a profile's folder, such as profiles/slurm; `cores` overrides its number of cores.
 
     Raises:
-        UserError: there is no such profile, or its config.yaml or its prices are invalid.
+        UserError: config.yaml is missing, or config.yaml or prices.yaml is invalid.
     """
     config, file = read_yaml(path / "config.yaml"), path / PRICES
     prices = validate(Prices, read_yaml(file), str(file)) if file.is_file() else None
-    # A number may also be `all` or `unlimited`.
+    # The value may also be `all` or `unlimited`.
     cores_here, jobs = (
         int(value) if str(value := config.get(key)).isdigit() else None for key in ("cores", "jobs")
     )

@@ -1,8 +1,8 @@
-"""Seconds and bytes of jobs before any has run: rates of a reference machine times the work.
+"""Estimates of seconds and bytes without past jobs: rates of a reference machine times the work.
 
 docs/commands.md has the formulas. `workflow_scripts/reference_rates.py` makes `reference.json`.
-Bytes are estimated from above: policies take nearly all of a study's disk, because every round
-keeps its own, with the optimiser's state.
+Bytes are upper bounds. Policies take nearly all of a study's disk space, because every round keeps
+its own policy and optimiser state.
 """
 
 import contextlib
@@ -21,23 +21,22 @@ from hgrpo.stages.order import resources_key
 from hgrpo.study.study import Study
 
 REFERENCE = Path(__file__).with_name("reference.json")
-_ALL_TASKS = 3553  # of a panel without a size: as many as ALFWorld has for training
-# In published studies dynamic sampling plays 1.6 to 2.0 times `tasks_per_step` tasks.
+_ALL_TASKS = 3553  # for a panel without a size: the number of ALFWorld's training games
+# In published studies, dynamic sampling plays 1.6 to 2.0 times `tasks_per_step` tasks.
 _FURTHER_PLAY = 1.8
-CRITIC = 2.4  # an update with a critic in GRPO updates, see docs/benchmarks.md
-_GROWTH = 0.9  # seconds of a token grow as the parameters to this power, from 0.5 M to 135 M
+CRITIC = 2.4  # cost of an update with a critic relative to GRPO, see docs/benchmarks.md
+_GROWTH = 0.9  # seconds per token grow with the parameters to this power, from 0.5 M to 135 M
 OF_ANY_MODEL = ("study_config", "merge", "figures", "report")
-# Each round keeps four numbers of 32 bits for a trained weight: the weight in the policy, and in
-# the trainer's state the weight again, with two moments.
+# Each round stores four 32-bit numbers per trained weight: the weight in the policy and, in the
+# trainer's state, the weight again and two moments.
 _BYTES_PER_WEIGHT = 16
-# A base's weights in 32 bits; most come with 16.
+# Base weights in 32 bits; most models have 16.
 _BYTES_PER_BASE_WEIGHT = 4
-# Tables of play, for each token of the longest conversation. Most are shorter, and the tables are
-# compressed: those of `bakeoff_plateau` hold 1 byte.
+# Bytes of the rollout tables per token of the longest conversation, an upper bound: the compressed
+# tables of `bakeoff_plateau` take 1 byte.
 _BYTES_PER_TOKEN = 2
 _LONGEST = 8192  # tokens, without `max_length` in the model's file
-# Inputs plus outputs of a module, in units of the model's width. Modules of feed-forward layers
-# have the most.
+# Inputs plus outputs of a module, in units of the model's width, largest for feed-forward layers.
 _ATTENTION = dict.fromkeys(("q_proj", "k_proj", "v_proj", "o_proj"), 2)
 _FEED_FORWARD = 7
 # Width times layers, divided by the square root of the parameters: between 0.9 and 1.5 for
@@ -49,7 +48,7 @@ _BFLOAT16 = (" avx512_bf16", " amx_bf16")  # of /proc/cpuinfo; as `policy.precis
 
 @functools.cache
 def has_bfloat16() -> bool:
-    """Whether the processor has instructions for products in bfloat16."""
+    """Whether the processor has bfloat16 instructions."""
     with contextlib.suppress(OSError):
         return any(flag in Path("/proc/cpuinfo").read_text(encoding="utf-8") for flag in _BFLOAT16)
     return False
@@ -79,7 +78,7 @@ class Reference:
             self._train *= self._known["float32"]
 
     def is_ceiling(self, stage: str) -> bool:
-        """Whether `seconds` is the time limit: rates hold for no GPU and no other engine."""
+        """Whether `seconds` is the time limit, because there are no rates (GPU or other engine)."""
         on_gpu = any(each.gpu for each in dict(self._study.config.resources).values())
         other = self._study.config.engine.kind != "torch" or not parameters(self._study.model)
         unknown = (on_gpu or other) and stage not in OF_ANY_MODEL
@@ -93,14 +92,14 @@ class Reference:
         return self._known["starts"][stage] + units * each
 
     def bytes(self, stage: str, arm: str) -> float:
-        """Bytes that a job of a stage writes; of models an upper bound."""
+        """Bytes that a job of a stage writes; for models an upper bound."""
         if stage in ("base", "sft", "rl_round"):
             limit = self._study.config.resources.of(stage).mem_mb * 2**20
             return model_bytes(self._study, stage, arm) or limit
         return self._known["bytes"].get(stage, 1000.0) * self._work(stage, arm)[0]
 
     def _work(self, stage: str, arm: str) -> tuple[float, float]:
-        """Units of a job's work, and seconds of each."""
+        """Number of a job's work units, and seconds per unit."""
         study, game, player = self._study, self._game, self._player
         demonstrations, tokens = study.env.expert.trajectories, game["tokens"] * self._length
         match stage:
@@ -130,7 +129,7 @@ class Reference:
 
 
 def episodes(study: Study, arm: str) -> int:
-    """Episodes that an arm plays in an evaluation."""
+    """Number of an arm's episodes in an evaluation."""
     train, evaluation = study.methods[arm].train, study.config.evaluation
     validates = not train or evaluation.validate_trained
     games = evaluation.test_games + validates * evaluation.validation_games
@@ -138,12 +137,12 @@ def episodes(study: Study, arm: str) -> int:
 
 
 def replay(study: Study, arm: str) -> float:
-    """Mean trajectories of the fits of an arm, each of which reads all rounds so far."""
+    """Mean number of trajectories in an arm's fits; each fit reads all rounds so far."""
     return study.round_trajectories[arm] * study.config.rounds / 2
 
 
 def _continuations(credit: object, turns: float) -> float:
-    """Mean number of continuations that credit of a trajectory plays, by the settings' fields."""
+    """Mean number of continuations played for the credit of a trajectory."""
     credit = getattr(credit, "counterfactual", None) or credit
     each = getattr(credit, "continuations", 0) or getattr(credit, "alternatives", 0)
     drawn = min(turns, getattr(credit, "turns_per_trajectory", None) or turns)
@@ -153,7 +152,7 @@ def _continuations(credit: object, turns: float) -> float:
 def model_bytes(study: Study, stage: str, method: str) -> int | None:
     """Bytes of a job of the stage base, sft or rl_round; None if the model's size is unknown.
 
-    A round writes the policy, the critic, the trainer's state of both, and the tables of play.
+    A round writes the policy, the critic, the trainer's state of both, and the rollout tables.
     """
     model, size = study.model, parameters(study.model)
     if size is None or stage == "base":
@@ -171,10 +170,10 @@ def model_bytes(study: Study, stage: str, method: str) -> int | None:
 
 
 def parameters(model: ModelConfig) -> int | None:
-    """About how many parameters a base has; None if it follows from neither files nor name.
+    """Approximate number of a base model's parameters; None if unknown.
 
-    A built model gets the largest vocabulary that it may have. Weights in a folder count as 16 bits
-    each. Without the folder, the number in a name counts, such as 1.5B or 135m.
+    Assumes the maximum vocabulary for a tiny model, and 16-bit weights for a folder. If the folder
+    does not exist, the number is parsed from the name, such as 1.5B or 135m.
     """
     if model.tiny is not None:
         return tiny_parameters(model.tiny)
@@ -189,7 +188,7 @@ def parameters(model: ModelConfig) -> int | None:
 
 
 def tiny_parameters(tiny: TinyModel) -> int:
-    """Parameters of a Qwen2 whose head is its embedding, with `max_vocab` tokens."""
+    """Number of parameters of a Qwen2 with tied embeddings and `max_vocab` tokens."""
     width, keys = tiny.hidden_size, tiny.hidden_size // tiny.heads * tiny.kv_heads
     attention = 2 * width * width + 2 * width * keys + width + 2 * keys  # the last are biases
     layer = attention + 3 * width * tiny.intermediate_size + 2 * width
@@ -197,7 +196,7 @@ def tiny_parameters(tiny: TinyModel) -> int:
 
 
 def lora_parameters(size: int, lora: LoraConfig) -> int:
-    """A bound of an adapter's parameters for a base of `size` parameters.
+    """Upper bound on an adapter's parameters for a base model of `size` parameters.
 
     A module of n inputs and m outputs gets rank * (n + m) parameters.
     """

@@ -37,7 +37,7 @@ def test_the_official_games_are_too_few_for_the_defaults(project, tmp_path):
     with pytest.raises(UserError) as caught:
         check_sizes(panels(train=3, validation=140, test=134), settings)
     assert str(caught.value) == (
-        "configs/studies/mine.yaml: evaluation.validation_games: 200 games are wanted, but the "
+        "configs/studies/mine.yaml: evaluation.validation_games: 200 games requested, but the "
         "validation panel has 140"
     )
 

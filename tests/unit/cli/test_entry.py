@@ -99,7 +99,7 @@ def test_a_config_file_that_is_no_mapping_is_named(tmp_path, text):
 
 def test_sections_that_are_missing_or_unknown_are_named():
     sections = {"env": {"name": "alfworld", "games": {"generate": {}}}, "train": True}
-    with pytest.raises(UserError, match="--config: model: required, but not given"):
+    with pytest.raises(UserError, match="--config: model: required, but missing"):
         read_settings(evaluate, sections, Job())
     with pytest.raises(UserError, match="--config: engin: unknown key; did you mean 'engine'"):
         read_settings(rl_round, {"engin": {"kind": "vllm"}}, Job())
@@ -110,7 +110,7 @@ def test_a_command_without_a_stage_names_them(words):
     command = [sys.executable, "-m", "hgrpo.cli.stage", *words]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, encoding="utf-8")
     assert done.returncode == 1
-    assert done.stderr.startswith("error: the name of a stage was expected: study_config, ")
+    assert done.stderr.startswith("error: expected the name of a stage: study_config, ")
 
 
 @pytest.mark.parametrize("words", ["smoke", "bakeoff --stage evaluate --method flatGRPO"])

@@ -62,5 +62,5 @@ def test_only_trained_arms_may_leave_validation_out(train, validated, panels):
 
 
 def test_settings_that_do_not_say_whether_the_arm_trains_are_refused():
-    with pytest.raises(UserError, match="--config: train: required, but not given"):
+    with pytest.raises(UserError, match="--config: train: required, but missing"):
         read_settings(evaluate, WHOLE, Job("GiGPO"))

@@ -51,8 +51,8 @@ def test_a_path_is_a_file_or_a_results_folder(tmp_path, place):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x", "LABEL=PATH or LABEL=PATH:ARM was expected"),
-        ("x={file}", "name one arm with :ARM; known: TurnRDV2, flatGRPO"),
+        ("x", "expected LABEL=PATH or LABEL=PATH:ARM"),
+        ("x={file}", "several arms; choose one with :ARM; known: TurnRDV2, flatGRPO"),
         ("x={file}:TurnRD2", "no arm 'TurnRD2'; did you mean 'TurnRDV2'?"),
         ("x={file.parent}:arm", "report/methods_comparison.json: no such file"),
     ],

@@ -54,7 +54,7 @@ def test_a_machine_that_lacks_much_is_told_all_of_it_and_nothing_is_written(root
         line for line in marked if line.split()[1].startswith(("engine", "GPU", "OPENAI", "$"))
     ]
     assert len(done.stderr.splitlines()) == 1
-    assert done.stderr.startswith(f"error: study {study}: this machine lacks ")
+    assert done.stderr.startswith(f"error: study {study}: missing on this machine: ")
     assert all(name in done.stderr for name in needed)
     assert any(line.startswith("+ torch ") for line in done.stdout.splitlines())
     assert "+ disk " in done.stdout and "one step" not in done.stdout
@@ -66,4 +66,4 @@ def test_a_mistake_is_one_line(root):
     done = probe(root, "--profile", "profiles/kubernetes")
     assert done.returncode == 2 and paths_below(root) == before
     assert len(done.stderr.splitlines()) == 1
-    assert "profiles/kubernetes: one step would write among" in done.stderr
+    assert "profiles/kubernetes: a test step would write to" in done.stderr

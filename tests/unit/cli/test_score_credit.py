@@ -182,7 +182,7 @@ def surprise(tmp_path, monkeypatch):
         (
             "-np.array([np.mean(turn.logprobs) for turn in t.turns])",
             0.5,
-            "its advantages point against the truth within trajectories",
+            "its advantages correlate negatively with the truth within trajectories",
         ),
         ("np.zeros(len(t.turns))", 0.5, "caution: Surprise: its credit tells no turn of a"),
         ("np.arange(len(t.turns))", 0.5, "made so by turn_norm: position"),
@@ -233,14 +233,16 @@ def test_a_score_that_the_update_does_not_bear_out_is_named(surprise, capsys, cr
 def test_credit_against_the_truth_is_named(surprise, capsys, credit, where):
     surprise(f"{credit} for t in group.trajectories", alpha=0.0)
     *_, line = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"caution: Surprise: its advantages point against the truth{where}: ")
+    assert line.startswith(
+        f"caution: Surprise: its advantages correlate negatively with the truth{where}: "
+    )
 
 
 def test_credit_of_other_turns_that_only_looks_like_chance_is_named(surprise, capsys):
     surprise("np.sort([turn.progress for turn in t.turns]) for t in group.trajectories", alpha=0.0)
     *_, line = capsys.readouterr().err.splitlines()
     assert line.endswith(
-        "within a trajectory, its correlation with the truth cannot be told from 0"
+        "within a trajectory, its correlation with the truth is not distinguishable from 0"
     )
 
 
@@ -252,7 +254,7 @@ def test_credit_of_other_turns_that_only_looks_like_chance_is_named(surprise, ca
         (lambda t: 0.1 * 3 + t["turn"] * 1e-17, "the advantage in the loss is equal over"),
         (
             lambda t: (t["turn"] - 3.5) * 1e-9,
-            "its correlation with the truth cannot be told from 0",
+            "its correlation with the truth is not distinguishable from 0",
         ),
         (lambda t: t["rollout"] - 3.5 + t["turn"] * 1e-3, "so its credit hardly tells turns apart"),
     ],
@@ -287,8 +289,8 @@ def test_rollout_and_turn_exchanged_are_named(places, tmp_path, monkeypatch, cap
     main(monkeypatch, written(tmp_path / "mine.parquet", mine), "--truth", PUBLISHED)
     *_, line = capsys.readouterr().err.splitlines()
     assert line == (
-        "caution: mine: with rollout and turn exchanged, its correlation with the truth within a "
-        "trajectory is 1.06: check which is which"
+        "caution: mine: with rollout and turn swapped, its correlation with the truth within a "
+        "trajectory is 1.06: check the order of the two"
     )
 
 

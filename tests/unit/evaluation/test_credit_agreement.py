@@ -260,7 +260,7 @@ def test_a_study_of_readers_loads_no_policy(study, tmp_path):
     [
         ({"fitted": [Path("nobody/seed_11/round_1")]}, "--fitted nobody/seed_11/round_1: a folder"),
         ({"policy": [Path("/nowhere")]}, "/nowhere/config.json: missing"),
-        ({"policy": []}, "--policy: 0 folders for 1 of --rollouts"),
+        ({"policy": []}, "--policy: 0 folders, but --rollouts has 1"),
     ],
 )
 def test_a_mistake_is_named_and_nothing_is_written(study, tmp_path, changes, expected):

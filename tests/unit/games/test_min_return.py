@@ -57,7 +57,7 @@ def test_poor_trajectories_are_left_out_and_counted(assets, tmp_path):
 
 def test_an_expert_of_whom_nothing_is_left_is_named(assets, tmp_path):
     with pytest.raises(
-        UserError, match=r"no trajectory could be made: .*return below expert\.min_return'?: 60"
+        UserError, match=r"no demonstration was collected:  .*return below expert\.min_return'?: 60"
     ):
         demonstrated(CHORES, assets, tmp_path / "out", min_return=1.01)
     assert not (tmp_path / "out").exists()
@@ -73,10 +73,10 @@ def test_a_score_of_an_expert_that_is_not_finite_is_named(score):
 @pytest.mark.parametrize(
     ("panel", "changes", "message"),
     [
-        ("test", {}, "the panel train has no task with its id and content_hash"),
-        ("train", {"content_hash": "0"}, "the panel train has no task with its id and content_"),
+        ("test", {}, "the panel train has no task with this id and content_hash"),
+        ("train", {"content_hash": "0"}, "the panel train has no task with this id and content_"),
         ("train", {"n_turns": 99}, "n_turns is 99, with 8 actions and 9 observations"),
-        ("train", {"actions": ["wait"] * 7 + [" "]}, "an action is empty, or no text"),
+        ("train", {"actions": ["wait"] * 7 + [" "]}, "an action is empty or not a string"),
     ],
 )
 def test_a_demonstration_of_a_held_out_game_or_with_wrong_columns_is_refused(

@@ -176,5 +176,5 @@ def test_a_critic_permits_groups_of_one(imitator, tmp_path, project):
     path = project / "configs/studies/sokoban_smoke.yaml"
     alone = {"training.rollouts_per_task": 1, "methods": "SFTOnly,PPO"}
     assert load_study(path, alone).training["PPO"].rollouts_per_task == 1
-    with pytest.raises(UserError, match="rollouts_per_task: 1: flatGRPO compares rollouts of a"):
+    with pytest.raises(UserError, match="rollouts_per_task: 1: flatGRPO compares the rollouts of"):
         load_study(path, alone | {"methods": "flatGRPO,PPO"})

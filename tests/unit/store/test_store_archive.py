@@ -106,9 +106,7 @@ def test_arms_from_another_sft_policy_of_the_same_key_are_refused(shared):
     with pytest.raises(UserError) as refused:
         unpack(shared)
     assert str(refused.value).startswith(f"{shared}: rl_round method Progressive seed 11 round ")
-    assert "made from other inputs than the results here, such as another SFT policy" in str(
-        refused.value
-    )
+    assert "its inputs, such as the SFT policy, differ from the results here" in str(refused.value)
     assert contents_of(STORE) == before
 
 
@@ -128,7 +126,7 @@ def test_unfinished_and_damaged_results_are_not_exported(tmp_path):
     finish(plan)
     path = Path(flat(plan.find("base").outputs)[0])
     path.write_text("edited", encoding="utf-8")
-    with pytest.raises(UserError, match=f"^{path}: not what the job wrote$"):
+    with pytest.raises(UserError, match=f"^{path}: changed since its job wrote it$"):
         pack([plan.find(*ROUNDS[0])], tmp_path / "share.tar")
     assert not (tmp_path / "share.tar").exists()
 
@@ -143,11 +141,11 @@ def edit_of_a_byte(content: bytes) -> bytes:
     [
         (lambda content: b"", "damaged or compressed, not a plain .tar \\("),
         (gzip.compress, "damaged or compressed, not a plain .tar \\("),
-        (lambda content: bytes(tarfile.RECORDSIZE), "holds no finished job$"),
+        (lambda content: bytes(tarfile.RECORDSIZE), "contains no finished job$"),
         (lambda content: content[: content.rindex(b"summary.json ")], "damaged"),
         # Between two members.
         (lambda content: content[: len(content) // 2 // 512 * 512], "damaged"),
-        (edit_of_a_byte, "not what the job wrote\\); ask for the archive again$"),
+        (edit_of_a_byte, "changed since its job wrote it\\); get a new copy$"),
     ],
     ids=["empty", "compressed", "no member", "cut", "cut between members", "byte"],
 )
@@ -187,7 +185,7 @@ def test_a_file_that_is_of_no_result_is_refused(plan, shared, name):
     if key == "settings":
         key = plan.find(*ROUNDS[0]).key
     write(shared, members | {name.format(key=key): b"{}"})
-    refuse(plan, shared, "no file of a result$|damaged")
+    refuse(plan, shared, "not a file of a result$|damaged")
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, b"3", b"6"])
@@ -195,31 +193,31 @@ def test_a_member_that_is_no_file_is_refused(plan, shared, kind):
     head = tarfile.TarInfo(f"{plan.find(*ROUNDS[0]).key}/link")
     head.type, head.linkname = kind, "/etc/passwd"
     write(shared, members_of(shared), head)
-    refuse(plan, shared, "/link: no file of a result$")
+    refuse(plan, shared, "/link: not a file of a result$")
 
 
 def test_a_file_that_no_record_lists_is_refused(plan, shared):
     key = plan.find(*ROUNDS[0]).key
     write(shared, members_of(shared) | {f"{key}/rl/extra": b"x"})
-    refuse(plan, shared, f"{key}: its files are not those that it lists")
+    refuse(plan, shared, f"{key}: its files do not match its record")
 
 
 def test_a_job_without_its_record_or_without_what_it_was_made_from_is_refused(plan, shared):
     members = members_of(shared)
     for key in (plan.find(*ROUNDS[1]).key, plan.find("sft").key):
         write(shared, {n: c for n, c in members.items() if n != f"{key}/{MADE}"})
-        refuse(plan, shared, "a job of it is missing")
+        refuse(plan, shared, "a job is missing")
     write(shared, {n: c for n, c in members.items() if not n.startswith(key)})
-    refuse(plan, shared, "a job of it is missing")
+    refuse(plan, shared, "a job is missing")
 
 
 def test_edited_settings_are_refused(plan, shared):
     members = members_of(shared)
     name = next(name for name in members if name.startswith("settings/"))
     write(shared, members | {name: b'{"lr": 1}'})
-    refuse(plan, shared, f"damaged, or edited \\({name}\\)")
+    refuse(plan, shared, f"damaged or edited \\({name}\\)")
     write(shared, members | {name: b"{"})
-    refuse(plan, shared, "damaged, or edited")
+    refuse(plan, shared, "damaged or edited")
 
 
 @pytest.mark.parametrize(
@@ -241,7 +239,7 @@ def test_an_edited_record_is_refused(plan, shared, edit):
     name = f"{plan.find(*ROUNDS[1]).key}/{MADE}"
     edited = json.dumps(edit(json.loads(members[name])))
     write(shared, members | {name: edited.encode()})
-    refuse(plan, shared, "damaged, or edited")
+    refuse(plan, shared, "damaged or edited")
 
 
 @pytest.mark.parametrize("inputs", [[], {"policy": 3}, {"policy": ["../../outside"]}])
@@ -252,4 +250,4 @@ def test_a_record_with_inputs_that_are_none_is_refused_under_its_own_key_too(pla
     other = settings_digest({part: made[part] for part in PARTS})
     renamed = {name.replace(key, other): content for name, content in members.items()}
     write(shared, renamed | {f"{other}/{MADE}": json.dumps(made).encode()})
-    refuse(plan, shared, "damaged, or edited")
+    refuse(plan, shared, "damaged or edited")

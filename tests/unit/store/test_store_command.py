@@ -62,10 +62,13 @@ def test_a_result_is_explained_by_its_key_and_by_every_path_that_leads_to_it(com
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("0123456789abcdef", "0123456789abcdef: the beginning of the key of no result"),
-        ("configs", "configs: not of one result"),
-        ("results/smoke/rl/Progresive/seed_11", ": results/smoke/rl has no .*'Progressive'"),
-        ("results/smoke/sft", "results/smoke/sft: leads to results/store/.*, where no result is"),
+        ("0123456789abcdef", "0123456789abcdef: prefix of the key of no result"),
+        ("configs", "configs: not a single result"),
+        (
+            "results/smoke/rl/Progresive/seed_11",
+            ": no Progresive in results/smoke/rl.*'Progressive'",
+        ),
+        ("results/smoke/sft", "results/smoke/sft: links to results/store/.*, which has no result"),
     ],
 )
 def test_what_is_no_result_is_named(command, name, message):
@@ -77,7 +80,7 @@ def test_what_is_no_result_is_named(command, name, message):
 def test_the_reasons_of_jobs_that_would_run(command):
     assert all(line.endswith("never ran") for line in command("why", *WORDS)[2:])
     finished_study()
-    assert command("why", *WORDS) == ["nothing to run: all results are there"]
+    assert command("why", *WORDS) == ["nothing to run: all results exist"]
     text = "\n".join(command("why", *WORDS, "methods.Progressive.alpha=0.25"))
     assert re.search(r"Progressive seed 11 round 1 .*: method\.alpha 0\.\d+ -> 0\.25", text)
     assert re.search(r"Progressive seed 11 round 2 .*inputs from rl", text)
@@ -121,7 +124,7 @@ def test_a_result_without_files_is_named_with_the_command_that_makes_it(command,
     assert command("why", *WORDS)[-1].endswith(make)
     with pytest.raises(UserError, match=f"^{planned.name}: .*{re.escape(make)}$"):
         command("export", *WORDS, "--out", tmp_path / "again.tar")
-    assert ": 1 jobs taken, " in command("import", archive)[0] and planned.whole
+    assert ": 1 jobs imported, " in command("import", archive)[0] and planned.whole
     # A run makes a report without files.
     Path("results/smoke/report/report.html").resolve().unlink()
     assert re.fullmatch("report +its files are gone", command("why", *WORDS)[-1])
@@ -171,18 +174,18 @@ def test_an_archive_from_one_folder_to_another(command, tmp_path, monkeypatch):
     words = ("study=smoke", "methods=Progressive", "seeds=11", "truth=null", "reference=null")
     (line,) = command("export", *words[:3], "--out", archive)
     assert line.startswith(f"{archive}: ") and "Progressive" in line
-    with pytest.raises(UserError, match=f"^{archive}: is there already"):
+    with pytest.raises(UserError, match=f"^{archive}: already exists"):
         command("export", *words[:3], "--out", archive)
     other = tmp_path / "other"
     other.mkdir()
     monkeypatch.chdir(other)
     (line,) = command("import", archive)
-    assert re.match(rf"{archive}: \d+ jobs taken, 0 were here before", line)
+    assert re.match(rf"{archive}: \d+ jobs imported, 0 already existed", line)
     assert command("gc") == ["nothing to remove"]
     planned = plan.find("rl_round", "Progressive", 11, 2)
     assert planned.made and all(Path(path).is_file() for path in flat(planned.outputs))
     (line,) = command("import", archive)
-    assert re.match(rf"{archive}: 0 jobs taken, \d+ were here before", line)
+    assert re.match(rf"{archive}: 0 jobs imported, \d+ already existed", line)
     shutil.rmtree("results/imported")
     command("gc", "--yes")
     assert not planned.made

@@ -94,8 +94,8 @@ def test_a_damaged_record_or_plan_is_named_with_the_remedy(content):
     folder = STORE / "0123456789abcdef"
     folder.mkdir(parents=True)
     for name, read, remedy in (
-        (MADE, read_made, f"delete {folder}, and its job runs again"),
-        ("plan.json", entry.read_plan, "delete it, and the next run writes it anew"),
+        (MADE, read_made, f"delete {folder} to run the job again"),
+        ("plan.json", entry.read_plan, "delete it and run the study again"),
     ):
         (folder / name).write_text(content, encoding="utf-8")
         with pytest.raises(UserError, match=rf"^{folder / name}: damaged.*; {remedy}$"):
@@ -108,7 +108,7 @@ def test_an_input_that_was_edited_after_its_job_is_refused_and_one_without_recor
     job = job_of(plan, later)
     file = sft.entry / "sft/adapter/model.safetensors"
     file.write_bytes(b"edited")
-    with pytest.raises(UserError, match=rf"^{file}: edited .*; delete {sft.entry}, and its job"):
+    with pytest.raises(UserError, match=rf"^{file}: edited .*; delete {sft.entry} to run"):
         take_equal(job, later.entry)
     with pytest.raises(UserError, match=f"^{file}: edited"):
         record(job, later.entry, 0.0)
@@ -145,7 +145,7 @@ def test_a_job_whose_inputs_have_the_same_contents_copies_its_results(capsys):
     assert old.key != new.key
     assert take_equal(job_of(plan, new), new.entry)
     assert capsys.readouterr().out == (
-        f"taken from {old.entry}, where a job with the same inputs has finished\n"
+        f"copied from {old.entry}, a finished job with the same inputs\n"
     )
     assert files_of(new) == files_of(old)
     made = read_made(new.entry)
@@ -168,7 +168,9 @@ def test_a_damaged_source_is_named_and_one_that_lost_a_file_is_not_taken(capsys)
     path = Path(flat(old.outputs)[0])
     path.write_bytes(b"edited")
     assert not take_equal(job_of(plan, new), new.entry)
-    message = f"not taken from {old.entry}: {path.relative_to(old.entry)} is not what the job wrote"
+    message = (
+        f"not copied from {old.entry}: {path.relative_to(old.entry)} was changed since its job"
+    )
     assert message in capsys.readouterr().out
     path.unlink()
     assert not take_equal(job_of(plan, new), new.entry)
@@ -227,7 +229,7 @@ def test_results_of_an_earlier_version_are_not_replaced(name):
     if "." not in name:
         place.mkdir()
     (place if "." in name else place / "old").write_text("old", encoding="utf-8")
-    message = f"^{place}: written by an earlier version of hgrpo.* move it away"
+    message = f"^{place}: written by an earlier version of hgrpo.* move it or all"
     # Before a job runs, and when it has ended.
     with pytest.raises(UserError, match=message):
         unlink(Path(plan.root), plan.jobs())

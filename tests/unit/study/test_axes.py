@@ -53,7 +53,7 @@ def refused(configs: Path, axes: dict, **keys: object) -> str:
 def test_values_of_an_axis_without_an_arm_are_refused():
     with pytest.raises(UserError) as caught:
         interventions(**{"axes.kl.values": "0.1,0.2", "methods": "entropy_0.01"})
-    message = "command line: axes.kl: no arm of this run reads it; its arms are entropy_0.01"
+    message = "command line: axes.kl: not used by any arm of this run (entropy_0.01)"
     assert str(caught.value) == message
     assert list(interventions(**{"axes.kl.values": "0.1,0.2", "methods": "kl_0.2"}).methods)
 
@@ -207,11 +207,11 @@ def test_numbers_given_as_text_are_numbers(values):
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
-        ({"values": [1, 1.0, 2]}, "axes.a.values: 1 is listed twice"),
-        ({"values": [0.1]}, "axes.a.values: an axis has two values or more, not [0.1]"),
+        ({"values": [1, 1.0, 2]}, "axes.a.values: 1: duplicate"),
+        ({"values": [0.1]}, "axes.a.values: an axis requires at least two values, not [0.1]"),
         ({"values": [0.1, {"lr": 1}]}, "axes.a.values: {'lr': 1} is neither a number nor a word"),
         ({"values": [0.1, float("nan")]}, "axes.a.values: nan is not a finite number"),
-        ({"values": [0.1, "a/b"]}, "axes.a.values: 'a/b' has other characters than letters"),
+        ({"values": [0.1, "a/b"]}, "axes.a.values: 'a/b': only letters, digits"),
         ({"values": [0.1, -1]}, "axes.a: a_-1: training.lr: input should be greater than 0, not"),
         (
             {"of": "Progressive", "key": "credit.kind", "values": ["progress", "turnrd"]},
@@ -221,14 +221,14 @@ def test_numbers_given_as_text_are_numbers(values):
         ({"key": "trainin.lr"}, "axes.a: a_0.0001: trainin: unknown key; did you mean 'training'?"),
         ({"valeus": [1, 2]}, "axes.a.valeus: unknown key; did you mean 'values'?"),
         ({"of": "PP0"}, "axes.a.of: 'PP0': no such file"),
-        ({"fixed": {"training": {"lr": 1}}}, "axes.a.fixed: training.lr is the axis's key"),
-        ({"fixed": {"label": "x"}}, "axes.a.fixed: label: the axis itself gives its arms"),
-        ({"without": "no_lr"}, "axes.a.without: no_lr: key training.lr is in no section"),
-        ({"without": "0"}, "axes.a.without: 0: a word was expected, such as `none`"),
-        ({"of": "SFTOnly"}, "axes.a.of: SFTOnly: no arm is trained, so all would be the SFT"),
+        ({"fixed": {"training": {"lr": 1}}}, "axes.a.fixed: training.lr: not allowed; `values`"),
+        ({"fixed": {"label": "x"}}, "axes.a.fixed: label: not allowed; the axis sets"),
+        ({"without": "no_lr"}, "axes.a.without: no_lr: the key training.lr has no section"),
+        ({"without": "0"}, "axes.a.without: 0: expected a word, such as `none`"),
+        ({"of": "SFTOnly"}, "axes.a.of: SFTOnly is not a trained method"),
         (
             {"key": "training.kl.watch", "values": [False, 0]},
-            "axes.a.values: a_false and a_0 have equal settings; give each value once",
+            "axes.a.values: a_false and a_0 have identical settings; list each value once",
         ),
     ],
 )
@@ -244,21 +244,21 @@ def test_a_mistake_in_an_axis_is_one_line(configs, changed, expected):
         (
             {"a": LR | {"values": ["b_c", "d"]}, "a_b": LR | {"values": ["c", "d"]}},
             {},
-            "axes.a_b.values: the arm of c would be 'a_b_c', as one of axes.a; give the axis",
+            "axes.a_b.values: c: the arm 'a_b_c' already exists in axes.a; rename",
         ),
         (
             {"a": LR},
             {"variants": {"a_0.001": {"of": "PPO"}}},
-            "axes.a.values: the arm of 0.001 would be 'a_0.001', as one of variants; give the axis",
+            "axes.a.values: 0.001: the arm 'a_0.001' already exists in variants; rename",
         ),
         ({"FilterTopK": LR | {"values": ["fewer", "x"]}}, {}, "axes.FilterTopK: FilterTopK_fewer:"),
         # A study.
-        ({"alpha": LR}, {}, "axes.alpha: its target 'alpha_sweep' is the study"),
+        ({"alpha": LR}, {}, "axes.alpha: its target 'alpha_sweep' is also the study"),
         # Another axis's labels.
         (
             {"a": LR | {"label": "b"}, "b": LR | {"fixed": {"training": {"epochs": 2}}}},
             {},
-            "methods: a_0.0001 and b_0.0001 would both be shown as 'b 0.0001'",
+            "methods: a_0.0001 and b_0.0001 have the same label 'b 0.0001'",
         ),
     ],
 )

@@ -103,7 +103,7 @@ def test_a_pair_names_two_trained_arms_beside_the_reference(configs):
     for arm, against, message in (
         ("Progresive", "TurnRDV2", "'Progresive' is not among the trained methods; did you mean"),
         ("SFTOnly", "TurnRDV2", "'SFTOnly' is not among the trained methods"),
-        ("flatGRPO", "TurnRDV2", "flatGRPO is the reference, with which all arms are compared"),
+        ("flatGRPO", "TurnRDV2", "flatGRPO is the reference; every arm is already compared"),
         ("TurnRDV2", "TurnRDV2", "TurnRDV2 is the arm itself"),
     ):
         edit(study, evaluation={"pairs": [{"arm": arm, "against": against}]})
@@ -119,12 +119,12 @@ def test_a_rule_of_groups_is_refused_where_tokens_have_weights(configs):
     study = configs / "studies/bakeoff_plateau.yaml"
     assert load_study(study).methods["Progressive"].objective.declared.eta == 1.0
     edit(study, training={"importance_cap": 2.0})
-    assert "Progressive: objective.rule: TPO weighs whole trajectories" in error_of(configs)
+    assert "Progressive: objective.rule: TPO has trajectory-level weights" in error_of(configs)
 
 
 def test_gradients_are_analysed_of_the_surrogate_alone():
     path = CONFIGS / "studies/sokoban_gradients.yaml"
-    with pytest.raises(UserError, match=r"gradients: TPO trains with objective\.rule: TPO, but"):
+    with pytest.raises(UserError, match=r"gradients: TPO has objective\.rule: TPO, but"):
         load_study(path, {"methods": "SFTOnly,GRPO,TPO"})
 
 
@@ -165,13 +165,13 @@ MISTAKES = [
     ("studies", {"sedes": [1]}, "sedes: unknown key; did you mean 'seeds'?"),
     ("studies", {"importance_cap": 2}, "importance_cap: unknown key; it belongs to training"),
     ("studies", {"training": {"kl": {"tarjet": 1}}}, "training.kl.tarjet: unknown key; did you"),
-    ("studies", {"rounds": True}, "rounds: a number was expected, not True"),
+    ("studies", {"rounds": True}, "rounds: expected a number, not True"),
     ("studies", {"training": {"lr": float("inf")}}, "training.lr: input should be a f"),
-    ("studies", {"seeds": [11, 11]}, "seeds: 11 is listed twice; each was expected once"),
+    ("studies", {"seeds": [11, 11]}, "seeds: 11: duplicate; list each value once"),
     ("studies", {"seeds": []}, "seeds: list should have at least 1 item"),
     ("studies", {"reference": "SFTOnly"}, "reference: 'SFTOnly' is not a trained"),
     ("studies", {"reference": "PPO"}, "reference: 'PPO' is not among the methods"),
-    ("studies", {"name": "other"}, "name: 'other' is not the file's name, 'bakeoff_plateau'"),
+    ("studies", {"name": "other"}, "name: 'other' differs from the file name 'bakeoff_plateau'"),
     ("studies", {"evaluation": {"test_games": 10**6}}, "evaluation.test_games:"),
     ("studies", {"evaluation": {"temperatures": [0.7]}}, "evaluation.temperatures: 0 "),
     ("studies", {"evaluation": {"temperatures": [-1.0, 0]}}, "evaluation.temperatures: different"),
@@ -189,7 +189,7 @@ MISTAKES = [
     (
         "studies",
         {"training": {"dynamic_sampling": {}, "tasks_per_step": 4000}},
-        "training.dynamic_sampling: flatGRPO plays 4000 tasks a step, and the train panel",
+        "training.dynamic_sampling: flatGRPO plays 4000 tasks a step, but the train panel",
     ),
     (
         "studies",
@@ -206,7 +206,7 @@ MISTAKES = [
     (
         "studies",
         {"rounds": 3, "training": {"stops": {"reward_collapse": {}}}},
-        "training.stops.reward_collapse.window: 10: flatGRPO has 18 steps in all, and the rule",
+        "training.stops.reward_collapse.window: 10: flatGRPO has 18 steps in total, but the rule",
     ),
     ("methods/Progressive", {"advantage": "gae"}, "advantage: gae takes the turns' credit from"),
     ("methods/Progressive", {"credit": {"kind": "augur"}}, "credit.kind: no credit assigner"),
@@ -246,7 +246,7 @@ def test_a_critic_that_warms_up_until_the_end_is_refused_but_not_in_a_first_look
     study["training"]["critic"] = {"warmup_steps": 60}
     path.write_text(yaml.safe_dump(study), encoding="utf-8")
     steps = study["rounds"] * study["training"]["steps_per_round"]
-    expected = f"training.critic.warmup_steps: 60: PPO has {steps} steps in all"
+    expected = f"training.critic.warmup_steps: 60: PPO has only {steps} steps in total"
     with pytest.raises(UserError, match=expected):
         load_study(path)
     load_study(path, {"rounds": 1})
@@ -316,7 +316,7 @@ def test_a_missing_file_is_named_with_its_nearest_neighbour(configs, key, value,
         ({"seed": 1}, "command line: seed: unknown key; did you mean 'seeds'?"),
         ({"rounds": -2}, "with rounds overridden: rounds: input should be greater"),
         ({"seeds": "a"}, "with seeds overridden: seeds: input should be a valid integer"),
-        ({"mine": "flatGRPO"}, "with mine overridden: mine: flatGRPO is the reference; name"),
+        ({"mine": "flatGRPO"}, "with mine overridden: mine: flatGRPO is the reference; choose"),
         ({"methods": "flatGRPO,QQQ"}, "with methods overridden: methods: 'QQQ': no such file"),
     ],
 )
@@ -327,7 +327,7 @@ def test_a_mistaken_override_is_named_as_one(configs, overrides, expected):
 def test_a_mistake_that_the_file_makes_alone_is_not_blamed_on_the_command_line(configs):
     path = configs / "studies/bakeoff_plateau.yaml"
     games = {"evaluation.test_games": "99999"}
-    mistake = "evaluation.test_games: 99999 games are wanted, but the test panel"
+    mistake = "evaluation.test_games: 99999 games requested, but the test panel"
     assert error_of(configs, games).startswith(
         f"command line: {path} with evaluation overridden: {mistake}"
     )
@@ -341,12 +341,12 @@ def test_a_mistake_that_the_file_makes_alone_is_not_blamed_on_the_command_line(c
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("name: bakeoff\nname: twice\n", ":2: key 'name' stands twice"),
+        ("name: bakeoff\nname: twice\n", ":2: duplicate key 'name'"),
         ("name: bakeoff\nseeds: [011]\n", ":2: 011: YAML reads this as 9"),
         ("rounds: 1:30\n", ":1: 1:30: YAML reads this as 90"),
         ("seeds: [11\n", ": "),
-        ("- a\n- b\n", ": a mapping was expected, not list"),
-        ("", ": a mapping was expected, not an empty file"),
+        ("- a\n- b\n", ": expected a mapping, not list"),
+        ("", ": expected a mapping, not an empty file"),
     ],
 )
 def test_a_file_that_yaml_reads_as_something_else_is_named(configs, text, expected):
@@ -362,7 +362,7 @@ def test_a_judge_for_an_environment_without_a_judge_text_is_refused(configs, mon
     environment = type(load("alfworld"))
     monkeypatch.delattr(environment, "judge_text")
     assert error_of(configs).endswith(
-        "bakeoff_plateau.yaml: methods: LLMJudge: credit.kind 'judge' needs `judge_text` in "
+        "bakeoff_plateau.yaml: methods: LLMJudge: credit.kind 'judge' requires `judge_text` in "
         "hgrpo/games/alfworld/__init__.py"
     )
 
@@ -410,7 +410,10 @@ def test_a_variant_is_a_method_with_some_keys_changed(configs):
     [
         ({"of": "Progressiv"}, "variants.Half.of: 'Progressiv': no such file"),
         ({"of": "Progressive", "alpah": 1}, "variants.Half: alpah: unknown key; did you mean"),
-        ({"of": "Progressive", "name": "x"}, "variants.Half.name: a variant's name is its key"),
+        (
+            {"of": "Progressive", "name": "x"},
+            "variants.Half.name: not allowed; the variant's name is its key",
+        ),
         ({"alpha": 1}, "variants.Half.of: required"),
         (
             {"of": "Progressive", "training": {"l": 1}},
@@ -432,7 +435,7 @@ def test_a_variant_does_not_hide_a_method(configs):
     path = configs / "studies/bakeoff_plateau.yaml"
     edit(path, variants={"Progressive": {"of": "flatGRPO"}})
     method = configs / "methods/Progressive.yaml"
-    expected = f"{path}: variants.Progressive: {method} is a method of that name"
+    expected = f"{path}: variants.Progressive: {method} already has this name"
     assert error_of(configs).startswith(expected)
 
 
@@ -524,7 +527,7 @@ def test_two_arms_under_one_label_are_refused(configs, label):
     variants = {"P25": {"of": "Progressive", "alpha": 0.25, "label": label}}
     edit(path, methods=["flatGRPO", "Progressive", "P25"], variants=variants)
     other = "Progressive" if label == "Progressive" else "flatGRPO"
-    expected = f"{path}: methods: {other} and P25 would both be shown as {label!r}"
+    expected = f"{path}: methods: {other} and P25 have the same label {label!r}"
     assert error_of(configs).startswith(expected)
 
 
@@ -535,5 +538,5 @@ def test_a_cut_of_another_environments_text_is_refused(configs, cut):
     edit(path, tiny=tiny | {"cut": "phrases"})
     assert load_study(configs / "studies/bakeoff_plateau.yaml").model.tiny.cut == "phrases"
     edit(path, tiny=tiny | {"cut": cut})
-    expected = f"configs/models/tiny.yaml: tiny.cut: {cut!r}: the text of alfworld is cut by 'phra"
+    expected = f"configs/models/tiny.yaml: tiny.cut: {cut!r}: the environment alfworld requires"
     assert error_of(configs).startswith(expected)

@@ -10,10 +10,16 @@ from hgrpo.study.study import load_study
 @pytest.mark.parametrize(
     ("section", "message"),
     [
-        ({"after_rounds": [0, 9]}, "gradients.after_rounds: 9: the study has 6 rounds"),
-        ({"after_rounds": [3, 0]}, "gradients.after_rounds: different rounds in rising order"),
-        ({"groups": 129}, "gradients.groups: 129 tasks are wanted, but env 'sokoban-analysis' has"),
-        ({"with_validation": True}, "gradients.with_validation: evaluation.validate_trained is"),
+        ({"after_rounds": [0, 9]}, "gradients.after_rounds: 9: the study has only 6 rounds"),
+        (
+            {"after_rounds": [3, 0]},
+            "gradients.after_rounds: expected distinct rounds in increasing order",
+        ),
+        ({"groups": 129}, "gradients.groups: 129 tasks requested, but env 'sokoban-analysis' has"),
+        (
+            {"with_validation": True},
+            "gradients.with_validation: requires evaluation.validate_trained",
+        ),
         ({"groups": 10}, "10 groups are too few for 6 buckets; each needs two"),
     ],
 )

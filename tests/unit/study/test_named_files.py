@@ -121,27 +121,30 @@ BAKEOFF = f"{CONFIGS}/studies/bakeoff.yaml"
     ("overrides", "message"),
     [
         ({"env.turn_cp": 5}, "env.turn_cp: unknown key; did you mean 'turn_cap'?"),
-        ({"env.name": "x"}, "env.name: unknown key; a file keeps its name"),
-        ({"model.max_length": ""}, "model.max_length=: a value was expected"),
+        ({"env.name": "x"}, "env.name: unknown key; names cannot be changed"),
+        ({"model.max_length": ""}, "model.max_length=: expected a value"),
         ({"Vine.alpha": 1}, "Vine.alpha: unknown key; did you mean 'methods.Vine.alpha'?"),
-        ({"methods.Vin.alpha": 1}, "methods.Vin.alpha: no method of the study's file; did"),
-        ({"methods.GiGPO.alpha": 1}, "methods.GiGPO.alpha: no method of the study's file; add"),
-        ({"set": "methods.Vine={alpha: 0.3}"}, "methods.Vine: name a key of it, such as alpha"),
+        ({"methods.Vin.alpha": 1}, "methods.Vin.alpha: not a method of the study's file; did"),
+        ({"methods.GiGPO.alpha": 1}, "methods.GiGPO.alpha: not a method of the study's file; add"),
+        (
+            {"set": "methods.Vine={alpha: 0.3}"},
+            "methods.Vine: expected a key of the method, such as alpha",
+        ),
         (
             {"env.turn_cap": "x"},
             f"{CONFIGS}/envs/alfworld-long.yaml with env.turn_cap overridden: turn_cap: input",
         ),
         (
             {"methods.Vine.alpha": 0.5, "methods": "SFTOnly,flatGRPO"},
-            "methods.Vine.alpha: no arm of this run reads it; its arms are SFTOnly,",
+            "methods.Vine.alpha: not used by any arm of this run (SFTOnly,",
         ),
         (
             {"variants.Slow": "{of: Vine, training: {lr: 1.0e-5}}"},
-            "variants.Slow: no arm of this run reads it; its arms are SFTOnly, flat",
+            "variants.Slow: not used by any arm of this run (SFTOnly, flat",
         ),
         (
             {"env.panels.test": 3},
-            f"{BAKEOFF} with env overridden: evaluation.test_games: 500 games are wanted, but",
+            f"{BAKEOFF} with env overridden: evaluation.test_games: 500 games requested, but",
         ),
     ],
 )

@@ -66,12 +66,12 @@ def test_text_gets_the_type_of_its_key(overrides, expected):
     ("overrides", "message"),
     [
         ({"trainin.lr": 1}, "command line: trainin.lr: unknown key; did you mean 'training'?"),
-        ({"set": "lr"}, "command line: set: KEY=VALUE was expected, not 'lr'"),
-        ({"set": "a=1 a=2"}, "command line: set: a is given twice"),
-        ({"rounds": 1, "set": "rounds=2"}, "command line: set: rounds is given twice"),
+        ({"set": "lr"}, "command line: set: expected KEY=VALUE, not 'lr'"),
+        ({"set": "a=1 a=2"}, "command line: set: a: duplicate key"),
+        ({"rounds": 1, "set": "rounds=2"}, "command line: set: rounds: duplicate key"),
         ({"set": "training.lr='1"}, "command line: training.lr: '1: not a value"),
-        ({"seeds": None}, "command line: seeds=: a value was expected; "),
-        ({"set": "training.lr="}, "command line: training.lr=: a value was expected; "),
+        ({"seeds": None}, "command line: seeds=: expected a value; "),
+        ({"set": "training.lr="}, "command line: training.lr=: expected a value; "),
     ],
 )
 def test_a_mistake_names_the_key(overrides, message):

@@ -30,7 +30,7 @@ def test_no_file(tmp_path):
 @pytest.mark.parametrize("content", ["rounds: 3\n", "methods: {A: {train: 1}}\n"])
 def test_another_file_is_named(tmp_path, content):
     (tmp_path / "config.yaml").write_text(content, encoding="utf-8")
-    with pytest.raises(UserError, match=r"config\.yaml: not the configuration of a study"):
+    with pytest.raises(UserError, match=r"config\.yaml: not a resolved study"):
         recorded_study(tmp_path)
 
 

@@ -112,13 +112,13 @@ def test_a_folder_that_is_not_there_is_named(tmp_path, monkeypatch):
 
     text = lack()
     assert text.startswith("model qwen2.5-1.5b-instruct: path: ")
-    assert "variable is not set; the folder of a Hugging Face model" in text
+    assert "variable is not set; expected a local folder with a Hugging Face model" in text
     monkeypatch.setenv("HGRPO_MODELS", str(tmp_path))
     folder = tmp_path / Path(study.model.path).name
     folder.mkdir()
-    assert f"there is no {folder}/config.json; " in lack()
+    assert f"no such file or folder: {folder}/config.json; " in lack()
     (folder / "config.json").touch()
-    assert f"there is no {folder}/*.safetensors; " in lack()
+    assert f"no such file or folder: {folder}/*.safetensors; " in lack()
     (folder / "model.safetensors").touch()
     assert lack() == ""
 

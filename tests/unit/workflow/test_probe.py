@@ -36,7 +36,7 @@ def test_a_study_for_a_gpu_names_all_that_is_missing(monkeypatch):
     needs = lacking("webshop_5x40")
     data = {"$WEBSHOP_DATA/items_shuffle_1000.json", "$WEBSHOP_DATA/items_ins_v2_1000.json"}
     assert {"OPENAI_API_KEY", *data, "$HGRPO_MODELS/Qwen2.5-1.5B-Instruct"} <= set(needs)
-    assert "needed by LLMJudge_gpt" in needs["OPENAI_API_KEY"]
+    assert "required by LLMJudge_gpt" in needs["OPENAI_API_KEY"]
     unset = "is not set; `make fetch-assets STUDY=webshop_5x40` downloads it"
     assert all(needs[name].endswith(unset) for name in data)
     assert "is not set" in needs["$HGRPO_MODELS/Qwen2.5-1.5B-Instruct"]
@@ -64,7 +64,7 @@ def test_each_file_of_the_shop_and_the_models_weights_are_looked_for(monkeypatch
     damaged = [name for name in needs if name.startswith("$")]
     assert sorted(damaged) == [f"$WEBSHOP_DATA/items_{n}_1000.json" for n in ("ins_v2", "shuffle")]
     for name in damaged:
-        assert needs[name].startswith("damaged: its SHA-256 is not the official file's; remove it")
+        assert needs[name].startswith("damaged: not the official file's SHA-256; remove it")
         assert needs[name].endswith("then `make fetch-assets STUDY=webshop_5x40` downloads it")
     for name in ("items_shuffle_1000.json", "items_ins_v2_1000.json"):
         (tmp_path / "data" / name).write_text("[]", encoding="utf-8")
@@ -113,8 +113,8 @@ def test_a_package_that_is_missing_or_too_old_is_named_with_what_is_needed(monke
 
     monkeypatch.setattr("importlib.metadata.version", pretended)
     needs = lacking("webshop_5x40")
-    assert needs["transformers"].startswith("4.45.2; >=")
-    assert needs["openai"].startswith("not installed; >=3 is needed (EXTRAS=judge)")
+    assert needs["transformers"].startswith("4.45.2; required: >=")
+    assert needs["openai"].startswith("not installed; required: >=3 (EXTRAS=judge)")
     assert needs["spacy"].endswith("(EXTRAS=webshop)")
     assert "wandb" not in needs
     # Nothing of a generated shop, judged by rules, needs them.
@@ -151,7 +151,7 @@ def test_a_cluster_needs_its_plugins_here_and_gpus_on_its_nodes(profile, monkeyp
     needs = on_a_cluster(profile, monkeypatch, tmp_path, "echo 'gpu gpu:8'")
     for name in PLUGINS[profile]:
         assert needs[name].lacking
-        assert needs[name].text.endswith(f"is needed (EXTRAS={profile})")
+        assert needs[name].text.endswith(f" (EXTRAS={profile})")
     elsewhere = {name for name, each in needs.items() if each.lacking is None}
     assert elsewhere == ({"pods"} if profile == "kubernetes" else {"GPU (1 for a job)"})
     assert needs["OPENAI_API_KEY"].lacking

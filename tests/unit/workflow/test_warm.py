@@ -159,7 +159,7 @@ def test_a_killed_warm_process_takes_the_job_with_it_and_the_caller_begins_it_ag
     _, errors = process.communicate(timeout=120)
     # `sys.exit(None)` is status 0: the caller goes on.
     assert process.returncode == 0
-    assert "the process that ran this job was killed; the job begins again\n" in errors
+    assert "the process that ran this job was killed; restarting the job\n" in errors
     assert gone(pid)
 
 

@@ -276,7 +276,7 @@ def test_a_bad_level_is_left_out_counted_and_named(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert f"left out: bad level: {walls}\n" in printed
     assert "left out: bad level: train/000.txt: level 2: player: expected exactly one" in printed
-    assert f"left out or noted: 2 (bad level, the first: {walls})" in printed
+    assert f"excluded or noted: 2 (bad level, the first: {walls})" in printed
 
 
 PADDED = {

@@ -98,8 +98,8 @@ def test_hours_money_and_disk_of_the_jobs_to_run(planned):
     totals = ["17", "13", "4", "4,950.0", "10.00", "4.50", "10.00", "6.00GB", "+"]
     assert cells(lines, "all") == totals
     # The chain of Progressive's two rounds; 100 jobs at a time do the rest beside it.
-    assert "4 jobs to run, about 3.0 hours with 100 at a time, without waiting in queues" in lines
-    assert "the disk: 60.00 dollars a month, not in the column above" in lines
+    assert "4 jobs to run, about 3.0 hours with 100 at a time, without queueing time" in lines
+    assert "disk: 60.00 dollars per month, not included above" in lines
     assert not any("are examples" in line for line in lines)
     assert max(map(len, lines)) <= 100
 
@@ -110,8 +110,8 @@ def test_before_any_job_on_gpus_hours_and_money_are_a_ceiling(planned):
     # `runtime` is 90 minutes.
     assert cells(lines, "flatGRPO")[:7] == [*"431", "5,400.0", "3.00", "1.50", "3.30"]
     assert cells(lines, "flatGRPO")[-1] == "<"
-    assert "4 jobs to run, at most 3.0 hours with 100 at a time, without waiting in queues" in lines
-    assert any(line.startswith("< a ceiling") for line in lines)
+    assert "4 jobs to run, at most 3.0 hours with 100 at a time, without queueing time" in lines
+    assert any(line.startswith("< upper bound") for line in lines)
     assert any("profiles/slurm/prices.yaml are examples" in line for line in lines)
 
 
@@ -126,7 +126,7 @@ def test_a_job_takes_no_more_cores_than_there_are(planned):
     assert cells(lines, "flatGRPO")[4] == "0.0333"
     assert "4 jobs to run, about 4.0 minutes on 2 cores" in lines
     assert "dollars" not in lines[0]
-    assert "no money is shown: there is no profiles/laptop/prices.yaml" in "\n".join(lines)
+    assert "no costs shown: profiles/laptop/prices.yaml does not exist" in "\n".join(lines)
 
 
 def test_a_finished_study_has_nothing_to_run():

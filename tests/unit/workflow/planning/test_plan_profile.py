@@ -41,7 +41,7 @@ def test_here_cores_count_and_on_a_cluster_jobs(profile):
 @pytest.mark.parametrize(
     ("prices", "message"),
     [
-        ({"core_hour": 1}, "gpu_hour: required, but not given"),
+        ({"core_hour": 1}, "gpu_hour: required, but missing"),
         ({"core_hour": 1, "gpu_hours": 1}, "gpu_hours: unknown key; did you mean 'gpu_hour'?"),
     ],
 )

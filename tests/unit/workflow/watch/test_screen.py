@@ -32,7 +32,7 @@ def test_a_study_from_its_first_job_to_its_report():
     begin(first, now, **bar(16, 32, "traj", 20.0) | {"postfix": POSTFIX})
     begin(jobs["TurnRDV2 seed 11 round 1"], time.time() - 300, ended="error: no")
     begin(jobs["TurnRDV2 seed 11 round 2"], now, **bar(8, 32, "traj", 40.0))
-    words = r"about \d+ (s|min) of work left; with 2 jobs at a time, about \d+ (s|min)"
+    words = r"about \d+ (s|min) of work left; with 2 jobs in parallel, about \d+ (s|min)"
     assert re.fullmatch(words, lines()[1])
     rows = {line.split()[0]: line.split()[1:] for line in lines() if line}
     assert rows["stage"] == ["done", "running", "failed", "waiting"]

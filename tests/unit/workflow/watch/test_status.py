@@ -56,7 +56,7 @@ def test_the_jobs_of_a_study(jobs):
             PROGRESS | {"pid": 2**30},
             60,
             State.FAILED,
-            "failed 1 min ago: it ended without a message, as a killed job does",
+            "failed 1 min ago: ended without a message; probably killed",
         ),
         # On another machine only its silence shows.
         (
