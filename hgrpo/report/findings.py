@@ -57,7 +57,7 @@ def answer(
     sections = {}
     table = comparison.against_reference
     if len(table) and not _too_few(table):
-        differs = f"How sure are the verdicts against {arms.label(arms.reference)}?"
+        differs = f"How certain are the verdicts against {arms.label(arms.reference)}?"
         sections[differs] = paragraphs.on_verdicts(comparison, arms)
     if len(comparison.against_untrained):
         sections["Why compare with sampling alone?"] = paragraphs.on_sampling(comparison, arms)

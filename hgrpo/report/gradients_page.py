@@ -17,7 +17,7 @@ from hgrpo.report.words import DASH, MINUS, listing, p_value
 
 _NAMES = {
     **{name: text for name, (text, _) in DRAWN.items()},
-    "task_unwhitened": "task, advantages as they are",
+    "task_unwhitened": "task, unwhitened advantages",
     REGULARISERS: "KL and entropy",
 }
 PLACES = {"lowest": "least", "highest": "most"}
