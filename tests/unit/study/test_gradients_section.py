@@ -14,7 +14,7 @@ from hgrpo.study.study import load_study
         ({"after_rounds": [3, 0]}, "gradients.after_rounds: different rounds in rising order"),
         ({"groups": 129}, "gradients.groups: 129 tasks are wanted, but env 'sokoban-analysis' has"),
         ({"with_validation": True}, "gradients.with_validation: evaluation.validate_trained is"),
-        ({"groups": 10}, "10 groups are too few for 6 buckets; each needs two"),
+        ({"groups": 10}, "10 groups are too few for 6 buckets; each requires two"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(project, section, message):
