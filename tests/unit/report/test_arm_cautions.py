@@ -59,8 +59,8 @@ def test_arms_with_other_credit_and_other_training_are_named_with_the_keys():
         "Mine differs from flat GRPO not only in credit, but also in training.lr."
     ]
     assert confounded(ARMS, [snapshot("Other", 1e-3, 0), flat, snapshot("Mine", 1e-3, 0)]) == [
-        "Other and Mine differ from flat GRPO in training.kl and training.lr too, not in credit "
-        "alone."
+        "Other and Mine differ from flat GRPO not only in credit, but also in training.kl and "
+        "training.lr."
     ]
     # Another learning rate for equal credit is what the study compares.
     assert confounded(ARMS, [flat, snapshot("Mine", lr=1e-3, alpha=1.0)]) == []
