@@ -1,4 +1,4 @@
-"""The tables of an analysis of gradients, as rows of text; the first row has the titles."""
+"""Tables of an analysis of gradients, as rows of text; the first row has the titles."""
 
 from collections.abc import Mapping
 
@@ -14,8 +14,8 @@ PARTS = {TASK: "task", REGULARISERS: "KL and entropy"}
 
 
 def slopes(tables: Tables) -> list[list[str]]:
-    """One line per policy, pass and part: how its squared norm follows the deviation of returns."""
-    titles = ["arm", "after round", "groups", "part", "mean square", "slope of the square"]
+    """One line per policy, pass and part: slope of the squared norm on the deviation of returns."""
+    titles = ["arm", "after round", "groups", "part", "mean square", "slope of the squared norm"]
     lines = [[*titles, "p", "p, Holm", "verdict"]]
     table = tables["slopes"]
     for row in table[table["component"].isin(list(PARTS))].to_dict("records"):
@@ -26,9 +26,9 @@ def slopes(tables: Tables) -> list[list[str]]:
 
 
 def dominance(tables: Tables) -> list[list[str]]:
-    """One line per policy, pass and place: squared norms, the regularisers' minus the task's."""
-    titles = ["arm", "after round", "groups", "returns differ", "regularisers minus task, squared"]
-    lines = [[*titles, "p, Holm", "verdict"]]
+    """One line per policy, pass and place: squared norm of the regularisers minus the task's."""
+    titles = ["arm", "after round", "groups", "returns differ"]
+    lines = [[*titles, "squared norm, regularisers minus task", "p, Holm", "verdict"]]
     for row in tables["dominance"].to_dict("records"):
         place, groups = PLACES[row["place"]], TITLES[row["pass"]]
         cells = [interval(row, "difference"), p_value(row["p_holm"]), row["verdict"]]
@@ -37,7 +37,7 @@ def dominance(tables: Tables) -> list[list[str]]:
 
 
 def interval(row: Mapping, name: str) -> str:
-    """`1.2 (0.9 to 1.5)`, with three digits; a dash without a value."""
+    """`1.2 (0.9 to 1.5)`, with three significant digits; a dash for NaN."""
     value, lower, upper = (row[f"{name}{end}"] for end in ("", "_lower", "_upper"))
     if pd.isna(value):
         return DASH

@@ -25,8 +25,8 @@ def results(tables: Tables) -> str:
     """One line per arm: the study's declared endpoint, and its paired differences.
 
     Args:
-        tables: `methods`, `against_reference` and `against_sft` as the report writes them;
-            optionally `scripted`, whose players follow the arms, and `endpoints`, without which the
+        tables: the report's tables `methods`, `against_reference` and `against_sft`; optionally
+            `scripted`, whose players follow the arms, and `endpoints`. Without `endpoints`, the
             endpoint is success after the last round.
     """
     reference = tables["against_reference"].set_index("method")
@@ -37,7 +37,7 @@ def results(tables: Tables) -> str:
     rival = untrained.iloc[0]
     against = f"against {labels[rival.baseline]} at T = {rival.baseline_temperature:g}, points"
     first, levels = _endpoint(tables)
-    # If an episode can pay a part, the score of the last round says more than success.
+    # With partial rewards, the score of the last round is more informative than success.
     partial = pays_in_part(methods) and not first.endswith("score")
     title = ["score, last round" if "endpoints" in tables else "score"] if partial else []
     lines = [["arm", first, *title, f"against {labels[ours]}, points", against]]
@@ -63,13 +63,13 @@ def cost(tables: Tables) -> str:
     names = {
         "trajectories": "trajectories",
         "replies": "replies",
-        "cf_branches": "of them in branches: trajectories",
-        "cf_replies": "replies",
+        "cf_branches": "of these, continuations",
+        "cf_replies": "replies in continuations",
         "judged": "judge calls and cache hits",
     }
     table = tables["cost"]
     if "judge_calls" in table:
-        # The split between calls and cache hits depends on which jobs ran at the same time.
+        # Added up, because the split depends on which jobs ran at the same time.
         table = table.assign(judged=table["judge_calls"] + table["judge_cache_hits"])
     columns = [name for name in names if name in table and table[name].notna().any()]
     lines = [["arm", *(names[name] for name in columns)]]
@@ -90,8 +90,8 @@ def effects(tables: Tables) -> str:
 def areas(tables: Tables) -> str:
     """One line per trained arm: greedy test success after round 1, the area, the last round.
 
-    The area is the mean over the rounds. `tables` needs only `rounds`, which has no
-    paired differences, so the lines have no intervals.
+    The area is the mean over the rounds. Only `rounds` of `tables` is used. It has no paired
+    differences, so the lines have no intervals.
     """
     table = tables["rounds"]
     table = table[(table["panel"] == TEST) & (table["round"] > 0)]
@@ -107,11 +107,11 @@ def areas(tables: Tables) -> str:
 def verdicts(tables: Tables, baseline: str = "reference") -> str:
     """One line per analysis and number of seeds, from the simulation of `benchmarks/verdicts.py`.
 
-    An error is the largest of all cells with spreads as named, both with and without a twin, and
-    with any number of comparisons. A cell's share comes with the upper end of its interval.
+    An error rate is the maximum over all cells with the given spreads, with and without a twin, and
+    for any number of comparisons. It is followed by the upper end of its interval.
 
     Args:
-        baseline: "reference" or "fixed", the column of that name.
+        baseline: value of the column `baseline`, "reference" or "fixed".
     """
     table = tables["cells"].query("baseline == @baseline")
     world = table["spreads"].map(lambda spreads: "1 : 3" if spreads != "equal" else spreads)
@@ -129,7 +129,7 @@ def verdicts(tables: Tables, baseline: str = "reference") -> str:
 
 
 def verdict_cells(tables: Tables) -> str:
-    """One line per design of the analysis taken: its worst error in each direction, and power."""
+    """One line per design of the adopted analysis: worst error in each direction, and power."""
     table = tables["cells"].query("analysis == 'taken'")
     lines = [["seeds", "comparisons", "against", "error", "better", "worse", "power"]]
     designs = table.groupby(["seeds", "comparisons", "baseline", "twin"], sort=True)
@@ -151,8 +151,8 @@ def gates(tables: Tables) -> str:
     labels = tables["methods"].set_index("method")["label"]
     reference = labels[tables["against_reference"]["baseline"].iloc[0]]
     powers = [power(row) for row in table.to_dict("records")]
-    title = [f"claim, against {reference}, points", "found (interval)"]
-    lines = [["control", *title, *["a repeat"] * any(powers), "result"]]
+    title = [f"claim, against {reference}, points", "estimate (interval)"]
+    lines = [["control", *title, *["power"] * any(powers), "result"]]
     for row, power_text in zip(table.to_dict("records"), powers, strict=True):
         cells = [row["label"], claim(row["expect"], row["points"]), difference(row)]
         result, before = row["result"], row.get("result_before", row["result"])
@@ -162,7 +162,7 @@ def gates(tables: Tables) -> str:
 
 
 def pairs(tables: Tables) -> str:
-    """One line per pair of arms that the study declares beside those with its reference."""
+    """One line per declared pair of arms."""
     labels = tables["methods"].set_index("method")["label"]
     lines = [["arm", "against", "difference, points"]]
     for row in tables["pairs"].to_dict("records"):
@@ -171,9 +171,9 @@ def pairs(tables: Tables) -> str:
 
 
 def thresholds(tables: Tables) -> str:
-    """One line per trained arm: the trajectories that it needs to each threshold.
+    """One line per trained arm: trajectories to each threshold.
 
-    They are restricted means with their intervals, and the number of runs that got there.
+    They are restricted means with intervals, followed by the number of runs that reached it.
     """
     table, score = tables["thresholds"], _score_of(tables)
     levels = sorted(table["threshold"].unique())
@@ -185,7 +185,7 @@ def thresholds(tables: Tables) -> str:
 
 
 def dose_response(tables: Tables) -> str:
-    """One line per arm whose correlation with the oracle is known, then the reference."""
+    """One line per arm with a known correlation with the oracle, then the reference."""
     table, score = tables["dose_response"], _score_of(tables)
     means = table[table["seed"].isna()]
     ends = means[means["measure"] == ENDPOINT]
@@ -205,10 +205,10 @@ def dose_response(tables: Tables) -> str:
 
 
 def truth(tables: Tables) -> str:
-    """One line per arm, the closest first: how near its credit comes to the truth.
+    """One line per arm, the highest correlation with ground truth first.
 
-    For each policy whose truth was measured, the correlation of the advantages with the truth, and
-    whether turns within a trajectory are told apart better than by the shuffled truth.
+    For each policy with measured ground truth: the correlation of the advantages with it, overall
+    and within trajectories, and whether the latter beats shuffled ground truth.
     """
     table = tables["truth"]
     rounds = sorted(table["round"].unique())
@@ -237,7 +237,7 @@ def agreement_speed(tables: Tables) -> str:
 
 
 def _correlation(row: pd.Series, name: str) -> str:
-    """`0.41 (0.37 to 0.45)`, or "" if the arm gives all turns of a trajectory the same."""
+    """`0.41 (0.37 to 0.45)`, or "" if credit is constant within trajectories."""
     value, lower, upper = (row[f"{name}_pearson{end}"] for end in ("", "_lower", "_upper"))
     if pd.isna(value):
         return ""
@@ -245,9 +245,9 @@ def _correlation(row: pd.Series, name: str) -> str:
 
 
 def axis(tables: Tables, name: str) -> str:
-    """One line per value of an axis: the endpoint, runs that a rule ended, and collapse metrics.
+    """One line per value of an axis: the endpoint, runs ended by a rule, and collapse metrics.
 
-    A metric is shown at the first and at the last step, as means over seeds.
+    Metrics are means over seeds at the first and at the last step.
     """
     table, score = tables[f"axis_{name}"], _score_of(tables)
     measured = [each for each in COLLAPSE if f"{each}_last" in table]
@@ -278,7 +278,7 @@ def rate(row: tuple) -> str:
 
 
 def _error(cell: pd.Series) -> str:
-    """`4.7 % (5.3)`: a cell's share of studies with a false verdict, and its interval's end."""
+    """`4.7 % (5.3)`: a cell's rate of false verdicts, and the upper end of its interval."""
     return f"{100 * cell['either']:.1f} % ({100 * cell['upper']:.1f})"
 
 
@@ -308,7 +308,7 @@ def _declared(tables: Tables) -> pd.DataFrame:
 
 
 def _score_of(tables: Tables) -> Score:
-    """The score of an episode in the study's endpoint."""
+    """Score of an episode in the study's endpoint."""
     return _declared(tables)["score"].iloc[0] if "endpoints" in tables else "success"
 
 
@@ -317,9 +317,9 @@ def _amounts(value: float, lower: float, upper: float, score: Score) -> str:
 
 
 def _time(row: pd.Series, column: str) -> str:
-    """`1,126 (810 to 1,442), 5 of 5 runs`, from a restricted mean with its interval, if it has one.
+    """`1,126 (810 to 1,442), 5 of 5 runs`, from a restricted mean with its interval, if any.
 
-    The interval's columns are lower and upper, or begin with `steps_` for the column `steps`.
+    The interval's columns are lower and upper, with the prefix `steps_` for the column `steps`.
     """
     prefix, digits = ("steps_", 1) if column == "steps" else ("", 0)
     lower, upper = (row[f"{prefix}{end}"] for end in ("lower", "upper"))
@@ -340,7 +340,7 @@ def _difference(table: pd.DataFrame, method: str) -> str:
 
 
 def _said(row: pd.Series | Mapping | tuple) -> str:
-    """A difference in points, its interval and verdict, and the verdict before if it is another."""
+    """A difference in points, its interval and verdict, and the previous verdict if it differs."""
     row = row._asdict() if isinstance(row, tuple) else dict(row)
     text = with_interval(row["difference"], row["lower"], row["upper"])
     before, verdict = row.get(BEFORE, row["verdict"]), row["verdict"]
@@ -351,7 +351,7 @@ def _said(row: pd.Series | Mapping | tuple) -> str:
 
 
 def _judged_again(*families: pd.DataFrame) -> str:
-    """A remark below comparisons that were published before November 2026; "" if none."""
+    """A remark below comparisons published before November 2026; "" for others."""
     table = pd.concat(families)
     if BEFORE not in table:
         return ""
@@ -359,17 +359,18 @@ def _judged_again(*families: pd.DataFrame) -> str:
     if seeds < FEWEST_SEEDS:
         return (
             f"\n\n*{seeds} seeds give [no verdict](statistics.md). Until November 2026 these "
-            "comparisons had one: *was*, or else inconclusive. The intervals are those of then.*"
+            "comparisons had verdicts: *was*, or else inconclusive. The intervals are from that "
+            "analysis.*"
         )
     changed = int((table["verdict"] != table[BEFORE]).sum())
     return (
-        f"\n\n*Judged again from the published seeds by the [analysis](statistics.md) of November "
-        f"2026: {changed} of {len(table)} verdicts changed (was).*"
+        f"\n\n*Verdicts recomputed from the published seeds with the [analysis](statistics.md) of "
+        f"November 2026: {changed} of {len(table)} verdicts changed (old verdict: *was*).*"
     )
 
 
 def as_markdown(lines: list[list[str]]) -> str:
-    """Lines of cells as a Markdown table; the first one is its head."""
-    # A bar within a cell, as in H(Z|X), would begin another cell.
+    """Format lines of cells as a Markdown table; the first line is the head."""
+    # Escaped because a bar within a cell, as in H(Z|X), would start another cell.
     head, *rows = ([cell.replace("|", "\\|") for cell in line] for line in lines)
     return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *rows])

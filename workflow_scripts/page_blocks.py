@@ -1,4 +1,4 @@
-"""Tables and figures of published studies, inserted into pages that people write."""
+"""Insert tables and figures of published studies into hand-written pages."""
 
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -15,22 +15,22 @@ _BLOCK = re.compile(
     re.DOTALL,
 )
 _ROW = re.compile(r"^(?P<name>\| [^|]*\(`(?P<method>\w+)`\) \|)[^|\n]*\|", re.MULTILINE)
-# Name of a published figure -> what it shows, for those who do not see it.
+# Name of a published figure -> alternative text.
 FIGURES = {
     "forest": "Paired differences",
     "learning_curves": "Learning curves",
-    "learning_by_play": "Learning curves against all that was played",
+    "learning_by_play": "Learning curves against trajectories and replies",
     "dose_response": "Endpoint and time to a threshold, by the credit's correlation with Oracle's",
     "thresholds": "Trajectories to a threshold",
     "sft_temperatures": "Sampling alone",
-    "collapse": "How much replies depend on their prompts",
+    "collapse": "Dependence of replies on their prompts",
     "axis_top_p": "Arms of the axis top-p",
     "axis_kl": "Arms of the axis KL",
     "axis_entropy": "Arms of the axis entropy",
-    "norms_PPO": "Norms of gradients by the deviation of returns, PPO",
-    "norms_GRPO": "Norms of gradients by the deviation of returns, GRPO",
-    "closest": "Who is closest to the truth, and at what price",
-    "agreement_speed": "Arms by agreement with the truth and by endpoint",
+    "norms_PPO": "Gradient norms by the standard deviation of returns, PPO",
+    "norms_GRPO": "Gradient norms by the standard deviation of returns, GRPO",
+    "closest": "Correlation with ground truth, and cost",
+    "agreement_speed": "Arms by agreement with ground truth and by endpoint",
 }
 NOT_PUBLISHED = "*Not run yet: no results are published.*"
 # A page marks a block with <!-- results bakeoff --> ... <!-- end -->.
@@ -61,17 +61,16 @@ def fill(
 ) -> str:
     """Rewrite every block between `<!-- kind study -->` and `<!-- end -->` of a page.
 
-    `<!-- figure study name -->` begins a block that holds a figure of `FIGURES`, and
-    `<!-- axis study name -->` one that holds the table of an axis.
+    `<!-- figure study name -->` starts a block with a figure of `FIGURES`, and
+    `<!-- axis study name -->` a block with the table of an axis.
 
     Args:
         studies: study -> its published tables.
-        planned: studies that may have no tables yet; their blocks say so.
+        planned: studies that may have no tables yet; their blocks contain `NOT_PUBLISHED`.
         figures: study -> names of its published figures.
 
     Raises:
-        UserError: a block names an unknown kind, study or figure, or a table or figure that the
-            study has not.
+        UserError: the kind or study of a block is unknown, or its table or figure is missing.
     """
 
     def made(match: re.Match) -> str:
@@ -106,12 +105,12 @@ def _figure(match: re.Match, figures: Mapping[str, Collection[str]]) -> str:
 
 
 def fill_rates(page: str, rates: Mapping[str, str]) -> str:
-    """Put each method's rate into the second cell of its table row.
+    """Write each method's rate into the second cell of its table row.
 
-    A row belongs to a method if it holds the method's name in backticks and parentheses.
+    The row of a method contains its name in backticks and parentheses.
 
     Args:
-        rates: method -> text of the cell. A method without a rate gets "not run".
+        rates: method -> text of the cell; "not run" for other methods.
     """
 
     def made(match: re.Match) -> str:

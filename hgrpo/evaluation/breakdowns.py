@@ -1,4 +1,4 @@
-"""Makes tables of single arms: endpoints, runs, rounds, temperatures and task types."""
+"""Tables of individual arms: endpoints, runs, rounds, temperatures and task types."""
 
 from collections.abc import Mapping, Sequence
 
@@ -29,7 +29,7 @@ def methods(
     protocol: Protocol,
     last: Mapping[str, int],
 ) -> pd.DataFrame:
-    """One row per arm and temperature: the declared endpoint, and how the last round was played."""
+    """One row per arm and temperature: the declared endpoint and results of the last round."""
     rows = []
     for arm in arms:
         method, temperature = arm
@@ -79,10 +79,10 @@ def endpoints(
 
 
 def last_round(chosen: pd.DataFrame, played: Outcomes, level: float) -> dict:
-    """Columns of the main table: an arm's play of one round at one temperature.
+    """Columns of the main table: results of an arm in one round at one temperature.
 
-    `chosen` are its episodes on all panels, each once. `played` are the outcomes on the test panel;
-    one evaluation may serve several seeds there.
+    `chosen` holds its episodes on all panels without repeats. `played` holds the outcomes on the
+    test panel, where one evaluation may be repeated for several seeds.
     """
     test = chosen[chosen["panel"] == TEST]
     rate = statistics.rate_interval(played.success, level)
@@ -108,17 +108,14 @@ def last_round(chosen: pd.DataFrame, played: Outcomes, level: float) -> dict:
 
 
 def paid_share(episodes: pd.DataFrame) -> float:
-    """Share of episodes with a return above 0; H-GRPO calls these episodes successes."""
+    """Share of episodes with a return above 0, which is H-GRPO's definition of success."""
     return float((episodes["env_return"] > 0).mean())
 
 
 def temperature_table(
     episodes: pd.DataFrame, method: str, round_index: int, level: float
 ) -> pd.DataFrame:
-    """Results of one arm in one round, by panel and temperature.
-
-    They include success, mean return and the share of inadmissible turns.
-    """
+    """Success, mean return and other results of one arm in a round, by panel and temperature."""
     mine = episodes[(episodes["method"] == method) & (episodes["round"] == round_index)]
     rows = []
     for (panel, temperature), group in mine.groupby(["panel", "temperature"], sort=True):
@@ -177,7 +174,7 @@ def rounds(episodes: pd.DataFrame, order: Sequence[str], level: float) -> pd.Dat
 def best_rounds(rounds: pd.DataFrame, order: Sequence[str], last: dict[str, int]) -> pd.DataFrame:
     """Each arm's best and last round on the test panel.
 
-    No verdict uses the best round, because the test results themselves select it.
+    No verdict uses the best round, because it is selected on the test results.
     """
     rows = []
     for method in order:
@@ -208,7 +205,7 @@ def task_types(
         for task_type, group in chosen.groupby("task_type", sort=True):
             success = outcomes(group).success
             tasks = success.shape[1]
-            # A single task has no variance between tasks, so use Wilson's interval for one trial.
+            # The variance between tasks is undefined for a single task: use Wilson's interval.
             if tasks < 2:
                 lower, upper = statistics.wilson_interval(success.mean(), 1, 1 - level)
             else:

@@ -2,22 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 
-# SFT policies of the published studies reach 0.55 (WebShop) to 2.4 times their expert's success.
+# In the published studies, SFT policies reach 0.55 (WebShop) to 2.4 times the expert's success.
 FAR_BELOW = 1 / 3
-# A share of the best success so far. Arms that learn lose less between two rounds.
+# Fraction of the best success so far. Arms that learn lose less than this between two rounds.
 COLLAPSED = 1 / 4
-# A few successes may vanish from a small panel by chance; a collapse is less probable than this.
+# On a small panel a few successes may be lost by chance. A collapse is less probable than this.
 CHANCE = 0.001
-# In the published study `bakeoff`, half of flat GRPO's groups are dead, and it learns.
+# In the published study `bakeoff`, flat GRPO learns although half of its groups are dead.
 MOSTLY_DEAD = 2 / 3
-# At this rate, two thirds of groups of eight contain no success. Published experts reach 0.08.
+# At this rate, two thirds of all groups of eight contain no success. Published experts reach 0.08.
 POOR_EXPERT = 0.05
-# Largest unexplained share, of `twins`, of one method under two names.
+# Largest unexplained share (`twins`) at which two names count as the same method.
 SAME = 1e-6
 
 
 def poor_expert(success: float) -> str:
-    """The caution that the expert solves few games within the turn cap; "" if it solves enough."""
+    """Caution about an expert that solves few games within the turn cap; "" if it solves enough."""
     text = (
         f"The expert, which SFT imitates, solves {100 * success:.1f} % of its games within "
         "env.turn_cap turns. Before training, try a better expert, more turns, or easier games."
@@ -26,7 +26,7 @@ def poor_expert(success: float) -> str:
 
 
 def far_from_expert(sft: tuple[float, float], expert: tuple[float, float]) -> str:
-    """The caution that the SFT policy is far below its expert; "" if it is not.
+    """Caution about an SFT policy that is far below its expert; "" if it is not.
 
     Args:
         sft, expert: (success within the turn cap, mean return); both must be far below.
@@ -44,9 +44,9 @@ def far_from_expert(sft: tuple[float, float], expert: tuple[float, float]) -> st
 def first_collapse(success: Sequence[float], start: float, n_tasks: int) -> int | None:
     """Index of the first round in which a run's success collapsed; None if it never did.
 
-    A collapse is a fall below `COLLAPSED` times the best success so far, if a policy of that
-    success would do as badly on `n_tasks` tasks with a binomial probability below `CHANCE`.
-    `success` is by round, and `start` is that of the SFT policy or the like.
+    A collapse is a fall below `COLLAPSED` times the best success so far that is unlikely by chance:
+    at the best success rate, the binomial probability of so few successes in `n_tasks` tasks is
+    below `CHANCE`. `success` is by round. `start` is the success of the initial policy.
     """
     from scipy.stats import binom
 
@@ -59,9 +59,9 @@ def first_collapse(success: Sequence[float], start: float, n_tasks: int) -> int 
 
 
 def dead_caution(arm: str, number: int, rows: Sequence[Mapping]) -> str:
-    """The caution that most groups of a round were dead, from its log rows; "" if they were not.
+    """Caution about a round in which most groups were dead, from its log rows; "" if not.
 
-    After round 1 it is no caution if training has solved most tasks.
+    After round 1 there is no caution if training has solved most tasks.
     """
     dead, groups = (sum(row[name] for row in rows) for name in ("dead_groups", "n_groups"))
     won = sum(row["success_rate"] * row["n_groups"] for row in rows)
@@ -81,7 +81,7 @@ def dead_caution(arm: str, number: int, rows: Sequence[Mapping]) -> str:
 
 
 def one_method(row: Mapping) -> str:
-    """The caution that the two arms in a row of `twins` are, or nearly are, one method."""
+    """Caution about two arms (a row of `twins`) that are, or nearly are, the same method."""
     nearly = row["unexplained"] > SAME
     how = f"all but {100 * row['unexplained']:.1g} % of the squares of" if nearly else ""
     return (

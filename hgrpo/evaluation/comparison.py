@@ -1,21 +1,21 @@
 """The comparison protocol: from episodes to paired differences and verdicts.
 
 A study declares its endpoint before it runs: the rounds whose greedy evaluations on the test panel
-are read (`endpoint.rounds_read`), and whether an episode counts its success or its return. A task's
-score is its mean over these rounds, per seed. The protocol asks two questions about the endpoint. A
-family of comparisons (same seeds, same tasks) answers each question, with Holm's correction inside
-the family:
+count (`endpoint.rounds_read`), and whether an episode is scored by its success or its return. A
+task's score is its mean over these rounds, per seed. The protocol has two questions about the
+endpoint. Each is answered by a family of paired comparisons (same seeds, same tasks), with Holm's
+correction within the family:
 
 1. Does a trained arm differ from the reference arm (flatGRPO)?
 2. Does a trained arm beat the supervised policy at the supervised policy's best temperature? The
-   best temperature has the highest score on validation; on a tie, the lowest wins. A lower
-   temperature alone can raise a policy's success, so only a larger gain shows learning. The
-   supervised policy has one evaluation: it has the same score at every endpoint, and is paired
-   with every seed.
+   best temperature has the highest score on validation; ties go to the lowest. A lower temperature
+   alone can raise a policy's success, so only a larger gain is evidence of learning. The
+   supervised policy is evaluated once: it has the same score at every endpoint, and is paired with
+   every seed.
 
-A study may declare further pairs of trained arms. They are a third family.
+A study may declare further pairs of trained arms, which form a third family.
 
-The other endpoints are compared too, with intervals but without verdicts.
+The other endpoints are also compared, with intervals but without verdicts.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ from hgrpo.evaluation.outcomes import GREEDY, SCORE_COLUMNS, TEST, VALIDATION, s
 from hgrpo.evaluation.played_endpoints import Protocol, others_than_declared, played_endpoints
 from hgrpo.evaluation.settings import Score
 
-# A smaller difference of two means is a floating-point error.
+# Smaller differences between two means are floating-point errors.
 _ROUNDING = 1e-9
 
 
@@ -42,23 +42,23 @@ class Comparison:
     """The tables of a study. Rates and differences are fractions.
 
     Attributes:
-        methods: one row per arm, for greedy play: `endpoint` with its interval is the declared
-            endpoint's score, the other columns describe the last round. If the untrained arm's best
-            temperature is not 0, the arm has a second row, at this temperature.
-        seeds: the endpoint, and success and return of the last round, of each run.
+        methods: one row per arm, for greedy play. `endpoint`, with its interval, is the score at
+            the declared endpoint; the other columns describe the last round. If the untrained arm's
+            best temperature is not 0, the arm has a second row at this temperature.
+        seeds: one row per run: the endpoint, and success and return in the last round.
         against_reference, against_untrained: one row per paired comparison of the endpoint.
-        pairs: the same for the study's further pairs, of which both arms have episodes.
-        endpoints: score of every arm at every endpoint; `declared` marks the study's own.
-        other_endpoints: paired differences of the endpoints that were not declared.
+        pairs: the same for the study's further pairs, if both arms have episodes.
+        endpoints: score of every arm at every endpoint; `declared` marks the declared endpoint.
+        other_endpoints: paired differences at the undeclared endpoints.
         temperatures: results of the untrained arm, one row per panel and temperature.
         rounds: greedy success per arm, round and panel; `rounds_by_seed` has one row per seed.
         best_rounds: one row per arm, with its best and its last round on the test panel.
-        first_rounds, thresholds: when each run, and each arm, reached a score; see `thresholds`.
-        seeds_needed: how many seeds some differences from the reference need; see `power`.
-        gates: the declared claims on controls, with results; see `gates.judge`.
+        first_rounds, thresholds: time to each score threshold, per run and arm; see `thresholds`.
+        seeds_needed: number of seeds required to detect given differences; see `power`.
+        gates: results of the declared gates on controls; see `gates.judge`.
         best_temperature: best temperature of the untrained arm on validation; None if there is no
             untrained arm.
-        scores: arm -> its scores [seeds, tasks] at the endpoint, of greedy play.
+        scores: arm -> scores [seeds, tasks] of greedy play at the endpoint.
         n_test: number of tasks on the test panel.
     """
 
@@ -87,12 +87,12 @@ class Comparison:
 
     @property
     def partial(self) -> bool:
-        """Whether some arm's mean return exceeds its success rate, see `pays_in_part`."""
+        """Whether any arm's mean return exceeds its success rate; see `pays_in_part`."""
         return pays_in_part(self.methods)
 
 
 def pays_in_part(methods: pd.DataFrame) -> bool:
-    """Whether some arm's mean return exceeds its success rate, as when failed episodes pay in part.
+    """Whether any arm's mean return exceeds its success rate, e.g. through partial rewards.
 
     `methods` is `Comparison.methods`.
     """
@@ -105,15 +105,15 @@ def compare(
     """Carry out the protocol on merged episodes.
 
     Args:
-        play: play of each run up to the end of each round: columns method, seed, round, and
-            trajectories and replies of all play (`hgrpo.trajectories.log_row`). Without it there
-            are no thresholds, and a budget cannot be an endpoint.
+        play: cumulative play of each run at the end of each round: columns method, seed, round,
+            and trajectories and replies, including continuations (`hgrpo.trajectories.log_row`).
+            Without it there are no thresholds, and the endpoint cannot be a budget.
 
     Raises:
         UserError: an episode appears twice, panels differ or are incomplete, the reference is
-            expected but missing, runs end at different rounds, an arm has no test episodes that
-            the endpoint reads, the untrained arm has no validation episodes, the budget is not
-            within the rounds, or the two arms of a pair have different seeds.
+            expected but missing, runs end at different rounds, an arm lacks test episodes for the
+            endpoint, the untrained arm has no validation episodes, the budget is outside the
+            rounds, or the two arms of a pair have different seeds.
     """
     check_episodes(episodes)
     play = pd.DataFrame(columns=thresholds.PLAY) if play is None else play
@@ -193,10 +193,10 @@ def compare(
 
 
 def _for_every_seed(episodes: pd.DataFrame, untrained: str | None) -> pd.DataFrame:
-    """Repeat the one evaluation of the untrained arm for each seed of the trained arms.
+    """Repeat the single evaluation of the untrained arm for each seed of the trained arms.
 
-    The copies have no variance between seeds, so every interval counts them as one policy. Counts
-    of episodes, turns and seeds are of the one evaluation.
+    The copies have no variance between seeds, so intervals treat them as one policy. Counts of
+    episodes, turns and seeds exclude the copies.
     """
     mine = episodes["method"] == untrained
     seeds = episodes.loc[~mine, "seed"].unique()
@@ -214,9 +214,9 @@ def _first_rounds(
     best_temperature: float | None,
     protocol: Protocol,
 ) -> pd.DataFrame:
-    """The round in which each run reached the declared or derived thresholds.
+    """Round in which each run first reached the declared or derived thresholds.
 
-    Empty if `play` is empty, and if the derived thresholds are all 0.
+    Empty if `play` is empty or all derived thresholds are 0.
     """
     if play.empty:
         return pd.DataFrame()
@@ -246,7 +246,7 @@ def _arms(episodes: pd.DataFrame, protocol: Protocol) -> tuple[list[str], str | 
 
 
 def _last_rounds(episodes: pd.DataFrame, trained: Sequence[str]) -> dict[str, int]:
-    """Last round of each trained arm; all runs of all arms must end at the same round."""
+    """Last round of each trained arm; raises unless all runs end at the same round."""
     last: dict[str, int] = {}
     for method in trained:
         ends = episodes[episodes["method"] == method].groupby("seed")["round"].max()
@@ -265,8 +265,8 @@ def _best_temperature(temperatures: pd.DataFrame, score: Score) -> float:
     validation = temperatures[temperatures["panel"] == VALIDATION]
     if validation.empty:
         raise UserError(
-            "the untrained arm has no validation episodes: its best temperature cannot be chosen "
-            "without looking at the test panel"
+            "the untrained arm has no validation episodes, which are required to choose its best "
+            "temperature without using the test panel"
         )
     ranked = validation.sort_values([SCORE_COLUMNS[score], "temperature"], ascending=[False, True])
     return float(ranked["temperature"].iloc[0])

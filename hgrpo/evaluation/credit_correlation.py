@@ -1,8 +1,8 @@
-"""Measures how similar several methods' credit is, and checks the sums of each method's credit.
+"""Similarity of the credit of several methods, and checks of the sums of each method's credit.
 
-The credit of a method is one float64 array over the turns of all trajectories, one trajectory after
-another. It is NaN at all turns of a trajectory that the method did not credit. `lengths`, int [N],
-are the numbers of turns of the N trajectories.
+The credit of a method is a float64 array over the concatenated turns of all trajectories. It is NaN
+at all turns of a trajectory without credit. `lengths`, int [N], are the numbers of turns of the N
+trajectories.
 """
 
 from collections.abc import Mapping
@@ -12,22 +12,22 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata, spearmanr
 
-# Credit is rounded to multiples of this share of the largest credit. Credits that differ only by a
-# floating-point error thus become equal.
+# Credit is rounded to multiples of this fraction of the largest absolute credit, so that values
+# that differ only by floating-point error are tied.
 _TIE = 1e-9
 
 
 def correlations(credits: Mapping[str, np.ndarray], lengths: np.ndarray) -> pd.DataFrame:
-    """Spearman's rank correlation of every pair of methods, over turns that both credited.
+    """Spearman's rank correlation of every pair of methods, over turns credited by both.
 
     Returns:
         One row per pair, in the order of `credits`:
         - pooled: the correlation over all these turns
         - turns: the number of these turns
-        - within: the mean of the correlations inside single trajectories. Only trajectories count
-          in which both methods' credit varies.
-        - trajectories: the number of trajectories that count
-        A correlation that is not defined is NaN.
+        - within: the mean correlation within a trajectory, over trajectories in which both
+          methods' credit varies
+        - trajectories: the number of trajectories in `within`
+        An undefined correlation is NaN.
     """
     tied = {name: _with_ties(credit) for name, credit in credits.items()}
     scores = {name: rank_scores(credit, lengths) for name, credit in tied.items()}
@@ -50,10 +50,10 @@ def correlations(credits: Mapping[str, np.ndarray], lengths: np.ndarray) -> pd.D
 
 
 def rank_scores(credit: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Ranks of turns inside each trajectory, centred, and scaled to a vector of length 1, [turns].
+    """Ranks of turns within each trajectory, centred and scaled to unit length, [turns].
 
-    In each trajectory, the products of two methods' scores sum to Spearman's correlation. All
-    scores of a trajectory are 0 if its credit does not vary, and NaN if any of its credit is NaN.
+    In each trajectory, the dot product of two methods' scores is Spearman's correlation. All scores
+    of a trajectory are 0 if its credit does not vary, and NaN if any of its credit is NaN.
     """
     if not len(credit):
         return np.zeros(0)
@@ -62,10 +62,10 @@ def rank_scores(credit: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 
 def within(first: np.ndarray, second: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Spearman's correlation inside each trajectory in which both methods' credit varies.
+    """Spearman's correlation within each trajectory in which both methods' credit varies.
 
-    `first` and `second` come from `rank_scores`. Sums of their products are much faster than one
-    call of scipy's function per trajectory.
+    `first` and `second` are from `rank_scores`. Sums of their products are much faster than calling
+    scipy's function for each trajectory.
     """
     lengths = lengths[lengths > 0]
     if not len(lengths):
@@ -76,17 +76,17 @@ def within(first: np.ndarray, second: np.ndarray, lengths: np.ndarray) -> np.nda
 
 
 def check_row(credit: np.ndarray, expected: np.ndarray | None, lengths: np.ndarray) -> dict:
-    """Summarise a method's credit, and compare each trajectory's sum with the expected sum.
+    """Summarise a method's credit, and compare each trajectory's sum with its expected value.
 
     Args:
-        expected: float64 [N], the sum that each trajectory's credit should have; None if unknown.
+        expected: float64 [N], expected sum of each trajectory's credit; None if unknown.
 
     Returns:
-        - trajectories, turns: numbers of trajectories and of turns that got credit
-        - nonzero_share: share of these turns with credit other than 0
+        - trajectories, turns: numbers of credited trajectories and turns
+        - nonzero_share: share of these turns with nonzero credit
         - mean_abs_credit: mean absolute credit over these turns
         - largest_sum_error: largest |sum - expected| over these trajectories
-        The last three are NaN if no turn got credit. The last is also NaN if `expected` is None.
+        The last three are NaN without credited turns. The last is also NaN if `expected` is None.
     """
     owner = np.repeat(np.arange(len(lengths)), lengths)
     known = np.isfinite(credit)

@@ -1,7 +1,7 @@
-"""The design of a study: whether its arms form a sweep of alpha, a factorial, or a row of doses.
+"""Design of a study: whether its arms form an alpha sweep, a factorial or a dose series.
 
-The design follows from the settings, so the workflow knows which figures and tables it will write
-before it runs anything.
+The design is derived from the settings, so that the workflow can list the figures and tables of a
+study before running it.
 """
 
 import json
@@ -12,9 +12,9 @@ from math import prod
 
 from hgrpo.credit.kinds import CreditConfig
 
-# These settings of an arm change neither play nor learning.
+# Settings of an arm that affect neither play nor learning.
 WORDS = {"name", "label"}
-# At alpha 1 the turn's advantage has no weight, so these settings of an arm have no effect.
+# Settings without effect at alpha 1, where the turn's advantage has weight 0.
 OF_THE_TURN = {"credit", "turn_norm"}
 CREDIT = "credit"
 
@@ -60,10 +60,9 @@ class Factorial:
 def alpha_sweep(methods: Mapping[str, Mapping]) -> dict[str, float]:
     """Trained arm -> alpha, ascending, if the trained arms form a sweep; otherwise empty.
 
-    A sweep has at least three arms. Their values of alpha are all different, and their other
-    settings are equal, apart from names and labels. An arm with alpha 1 (flat GRPO) may also differ
-    in `credit` and `turn_norm`. `methods` (arm -> its settings) is from
-    `hgrpo.stages.comparison.comparison`.
+    A sweep has at least three arms with distinct values of alpha. Their other settings are equal,
+    except for names and labels. An arm with alpha 1 (flat GRPO) may also differ in `credit` and
+    `turn_norm`. `methods` (arm -> settings) is from `hgrpo.stages.comparison.comparison`.
     """
     arms = trained(methods)
     alphas = {name: float(arm["alpha"]) for name, arm in arms.items()}
@@ -76,12 +75,12 @@ def alpha_sweep(methods: Mapping[str, Mapping]) -> dict[str, float]:
 
 
 def factorial(methods: Mapping[str, Mapping], reference: str) -> Factorial | None:
-    """The factorial that the trained arms form, or None.
+    """The factorial design of the trained arms; None if they do not form one.
 
     At least two of `FACTORS` must vary, each with two levels, and every combination of levels must
-    occur in exactly one arm. Any other setting may vary only together with one factor. For example,
-    alpha may depend on the credit assigner, or tasks per step on the group size. The levels of the
-    arm `reference` are the baseline.
+    occur in exactly one arm. Any other setting may vary only as a function of one factor. For
+    example, alpha may depend on the credit assigner, or tasks per step on the group size. The
+    levels of the arm `reference` are the baseline.
     """
     arms = trained(methods)
     if reference not in arms:
@@ -102,7 +101,7 @@ def factorial(methods: Mapping[str, Mapping], reference: str) -> Factorial | Non
 
 
 def with_figure(methods: Mapping[str, Mapping], figure: str) -> list[str]:
-    """Trained arms whose credit assigner declares the figure `figure`."""
+    """Trained arms whose credit assigner declares this figure."""
     return [
         name
         for name, arm in trained(methods).items()
@@ -127,8 +126,8 @@ def trained(methods: Mapping[str, Mapping]) -> dict[str, Mapping]:
 def doses(methods: Mapping[str, Mapping]) -> dict[str, float]:
     """Trained arm -> correlation of its credit with the oracle's, ascending.
 
-    Empty if the arms have fewer than two different correlations. `methods` (arm -> its settings) is
-    from `hgrpo.stages.comparison.comparison`.
+    Empty if there are fewer than two distinct correlations. `methods` (arm -> settings) is from
+    `hgrpo.stages.comparison.comparison`.
     """
     correlations = {
         name: CreditConfig(**arm["credit"]).declared.correlation_with_oracle

@@ -1,10 +1,10 @@
-"""Differences of arms at one endpoint, over seeds and tasks.
+"""Differences between arms at one endpoint, over seeds and tasks.
 
-The variance of a mean difference has two parts. That between runs is from all arms of the study
-(`run_spread`). That between tasks is s^2(task means) / tasks; it also holds the noise of single
-games, so the sum is biased upwards. The degrees of freedom are those of the runs' part, because
-a study has few runs and many tasks. Source of Satterthwaite's degrees of freedom: Satterthwaite
-1946, "An Approximate Distribution of Estimates of Variance Components"
+The variance of a mean difference has two parts. The variance between runs is estimated from all
+arms of the study (`run_spread`). The variance between tasks is s^2(task means) / tasks; it includes
+the noise of single games, so the sum is biased upwards. The degrees of freedom are those of the
+first part, because a study has few runs and many tasks. Source of Satterthwaite's degrees of
+freedom: Satterthwaite 1946, "An Approximate Distribution of Estimates of Variance Components"
 (https://doi.org/10.2307/3002019).
 """
 
@@ -30,9 +30,9 @@ class Difference:
     """An estimated difference and its components.
 
     Attributes:
-        mine, theirs: scores [seeds, tasks] of the two arms; with a twin, theirs are the means of
-            the reference's and the twin's.
-        tables: the tables of the baseline's runs, one or two.
+        mine, theirs: scores [seeds, tasks] of the method and its baseline. If the baseline has an
+            A/A twin, `theirs` is the mean over both.
+        tables: score tables of the baseline and, if used, its twin.
         of_runs: variance of the mean difference between runs.
     """
 
@@ -49,7 +49,7 @@ class Runs:
 
     Attributes:
         trained: names of the trained arms.
-        twin: the reference's A/A twin, whose runs count as the reference's; or None.
+        twin: A/A twin whose runs are pooled with the reference's, or None.
     """
 
     played: Played
@@ -88,10 +88,7 @@ class Runs:
         return [name for name in self.trained if self.played[name, GREEDY].seeds == list(seeds)]
 
     def _originals(self, names: Sequence[str]) -> dict[str, str]:
-        """Arm -> the first arm with the same scores, which may be itself.
-
-        One arm under two names shows the spread of its runs once.
-        """
+        """Arm -> first arm with the same scores, possibly itself, so that no arm counts twice."""
         first: dict[bytes, str] = {}
         # A baseline keeps its name.
         for name in sorted(names, key=lambda name: name != self.reference):
@@ -105,7 +102,7 @@ class Runs:
 def variance_of_runs(
     spread: RunSpread, names: Sequence[str], method: str, baseline: str, reference: str, twin: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Variance between runs of a mean difference, and its degrees of freedom."""
+    """Between-run variance of a mean difference, and its degrees of freedom."""
     if twin in (method, baseline):
         return spread.of_twin(names.index(reference))
     if baseline not in names:
@@ -117,10 +114,10 @@ def variance_of_runs(
 def contrast(
     tables: Mapping[str, np.ndarray], weights: Mapping[str, float], score: Score, level: float
 ) -> Estimate:
-    """Sum of arms' scores with weights that add up to 0, with its interval.
+    """Contrast of arms' scores (weights sum to 0), with its interval.
 
     Args:
-        tables: arm -> scores [seeds, tasks], of all arms.
+        tables: arm -> scores [seeds, tasks], for all arms.
     """
     halves = [
         sum(np.abs(weights[arm]) * tables[arm] for arm in tables if weights[arm] * sign > 0)
@@ -140,15 +137,15 @@ def estimate(
 ) -> Estimate:
     """Difference of two tables [seeds, tasks] with its interval.
 
-    For successes the variance between tasks includes two pseudo-tasks. In every seed, only the arm
-    solves the first, and only the baseline solves the second. The standard error is therefore never
-    zero. The mean is over the real tasks only. Source: Bonett and Price 2012, "Adjusted Wald
+    For successes, the variance between tasks includes two pseudo-tasks, one solved only by the arm
+    and one only by the baseline in every seed. The standard error is therefore never zero. The
+    mean is over the real tasks only. Source: Bonett and Price 2012, "Adjusted Wald
     Confidence Interval for a Difference of Binomial Proportions Based on Paired Data"
     (https://doi.org/10.3102/1076998611411915).
 
     Args:
-        of_runs: variance of the mean difference between runs; 0 with one seed.
-        freedom: its degrees of freedom; with one seed those of the tasks are used.
+        of_runs: between-run variance of the mean difference; 0 with one seed.
+        freedom: its degrees of freedom; with one seed, those of the tasks are used instead.
     """
     difference = mine - theirs
     values = with_pseudo_tasks(difference) if score == "success" else difference
@@ -173,18 +170,17 @@ def _difference(
 def effects(
     scores: Mapping[str, np.ndarray], design: Factorial, score: Score, level: float
 ) -> pd.DataFrame:
-    """One row per contrast of the design, on the study's endpoint.
+    """One row per contrast of the design, at the study's endpoint.
 
-    A contrast compares the mean scores of two halves of the cells; the spread between runs is that
-    of all cells. A main effect is the score at the other level minus the score at the reference
-    arm's level. An interaction is half of the change in the credit assigner's effect when the other
-    factor changes. With this usual scaling (Box, Hunter and Hunter 2005, Statistics for
+    A contrast compares the mean scores of two halves of the cells; the spread between runs is
+    estimated from all cells. A main effect is the score at the other level minus the score at the
+    reference arm's level. An interaction is half the change in the credit assigner's effect when
+    the other factor changes. With this usual scaling (Box, Hunter and Hunter 2005, Statistics for
     Experimenters), all rows have the same standard error in expectation. Holm's correction covers
     all rows.
 
     Args:
-        scores: arm -> its scores [seeds, tasks] at the endpoint; `compare` has checked that all
-            arms share seeds and tasks.
+        scores: arm -> scores [seeds, tasks] at the endpoint, with the same seeds and tasks.
     """
     rows = []
     for factors in design.contrasts:
@@ -206,7 +202,7 @@ def effects(
 
 
 def cells(methods: pd.DataFrame, design: Factorial) -> pd.DataFrame:
-    """One row per cell, ordered by factor levels, with its endpoint from `Comparison.methods`."""
+    """One row per cell, in order of factor levels, with its endpoint from `Comparison.methods`."""
     greedy = methods[methods["temperature"] == GREEDY].set_index("method")
     columns = ["n_seeds", "n_tasks", "endpoint", "endpoint_lower", "endpoint_upper"]
     arm_of = {tuple(cell.values()): arm for arm, cell in design.cells.items()}

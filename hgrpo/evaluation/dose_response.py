@@ -1,4 +1,4 @@
-"""Dose and response: the gain of arms by their credit's known correlation with the truth."""
+"""Dose-response: gain of arms as a function of their credit's correlation with the oracle's."""
 
 from collections.abc import Iterator, Mapping
 
@@ -19,11 +19,11 @@ def responses(comparison: Comparison, known: Mapping[str, float]) -> pd.DataFram
     Returns:
         Columns measure, threshold, method, correlation, seed, value, lower, upper, reached,
         n_seeds, steps, steps_lower and steps_upper. `measure` is `ENDPOINT`, or `TRAJECTORIES` to a
-        threshold. A row without a seed is the arm's mean with its interval; of a threshold, it is
-        the restricted mean (`thresholds.summary`), and `reached` counts runs. A run that has not
-        reached the threshold by the common horizon has `reached` 0, and the horizon as its value.
-        The reference has no correlation. Steps are NaN for the endpoint, and for arms whose steps
-        the protocol does not name.
+        threshold. A row without a seed is the arm's mean with its interval. For a threshold it is
+        the restricted mean (`thresholds.summary`), and `reached` is a number of runs. A run that
+        has not reached the threshold by the common horizon has `reached` 0 and the horizon as its
+        value. The correlation is NaN for the reference. Steps are NaN for the endpoint, and for
+        arms that are not in the protocol's `step_trajectories`.
     """
     arms = {**known, comparison.protocol.reference: float("nan")}
     rows = [*_endpoint(comparison), *_times(comparison)]

@@ -1,4 +1,4 @@
-"""The rounds of an endpoint: an arm's score is the mean over their evaluations."""
+"""Rounds of an endpoint: an arm's score is the mean over their evaluations."""
 
 from collections.abc import Sequence
 
@@ -8,9 +8,9 @@ AREA, LAST_ROUND = "area", "last_round"
 
 
 def rounds_read(endpoint: Endpoint, rounds: int) -> range:
-    """The rounds, counted from 1, whose greedy test evaluations make up a trained arm's score.
+    """Rounds, counted from 1, whose greedy test evaluations are averaged for a trained arm's score.
 
-    `area` reads all rounds: their mean is the area under the learning curve, divided by its length.
+    `area` uses all rounds: their mean is the normalised area under the learning curve (AUC).
 
     Args:
         endpoint: `area` or `last_round`; for a budget see `round_within`.
@@ -20,16 +20,14 @@ def rounds_read(endpoint: Endpoint, rounds: int) -> range:
 
 
 def round_within(budget: int, played: Sequence[int]) -> int:
-    """The last round that ends within a budget of trajectories.
-
-    It is 0 if the first round took more: the run still holds the policy that it started from.
+    """Last round that ends within a budget of trajectories; 0 (initial policy) if none does.
 
     Args:
         budget: number of trajectories.
-        played: all trajectories that the run has played when each round ends, in order.
+        played: cumulative number of trajectories at the end of each round.
 
     Raises:
-        ValueError: the run ended before it had played so many.
+        ValueError: the run ended before it reached the budget.
     """
     if budget > played[-1]:
         raise ValueError(
@@ -40,12 +38,12 @@ def round_within(budget: int, played: Sequence[int]) -> int:
 
 
 def check_budget(budget: int, rounds: int, trajectories: int) -> None:
-    """Refuse a budget that an arm may not reach, or that no arm could learn from.
+    """Reject a budget that an arm may not reach, or that ends before any training.
 
     Args:
         budget: number of trajectories.
         rounds: number of rounds of the arm.
-        trajectories: number that the arm plays in a round at least: those that it trains on.
+        trajectories: number of training trajectories per round, the least that the arm plays.
 
     Raises:
         ValueError: the budget ends before the arm's first round, or after its last.

@@ -1,6 +1,7 @@
-"""Paired comparisons of arms with one baseline: with verdicts, or for the record only.
+"""Paired comparisons of arms with a baseline, with or without verdicts.
 
-Holm's correction covers a family: all comparisons with one baseline, or a study's declared pairs.
+A family is all comparisons with one baseline, or a study's declared pairs. Holm's correction is
+applied within each family.
 """
 
 from collections.abc import Sequence
@@ -23,13 +24,13 @@ def with_verdicts(
     """Compare each method's greedy play with its baseline, at the declared endpoint and score.
 
     The minimum detectable effect is NaN where runs show no spread (`power.seeds_differ`), and
-    infinite where no difference that a success rate allows would be detected.
+    infinite where even the largest possible difference in success rate would not be detected.
 
     Args:
         family: methods, each with its baseline.
 
     Returns:
-        The table, and the components of each standard error; without components for one seed.
+        The table, and the components of each standard error (empty for one seed).
 
     Raises:
         UserError: an arm and its baseline have different seeds.
@@ -73,7 +74,7 @@ def with_verdicts(
 
 
 def _with_repeats(table: pd.DataFrame, estimates: Sequence[Estimate], level: float) -> pd.DataFrame:
-    """Add `repeats_alike`: the probability that a repeat gives the same verdict."""
+    """Add `repeats_alike`: the probability that a repeat of the study gives the same verdict."""
     return table.assign(
         repeats_alike=[
             power.repeats_alike(estimate, verdict, len(table), level)
@@ -83,7 +84,7 @@ def _with_repeats(table: pd.DataFrame, estimates: Sequence[Estimate], level: flo
 
 
 def for_the_record(runs: Runs, methods: Sequence[str], baseline: Arm) -> list[dict]:
-    """Paired differences of another endpoint or score: intervals, but no verdicts."""
+    """Paired differences at an undeclared endpoint or score: intervals, but no verdicts."""
     return [
         _pair(method, baseline) | runs.difference(method, baseline).estimate.columns("difference")
         for method in methods
@@ -95,7 +96,7 @@ def _pair(method: str, baseline: Arm) -> dict:
 
 
 def _check_pairs(method: str, mine: Outcomes, baseline: str, theirs: Outcomes) -> None:
-    """Raise a `UserError` unless both arms have the same seeds; `check_episodes` checks tasks."""
+    """Raise a UserError unless both arms have the same seeds; `check_episodes` checks tasks."""
     missing = [f"{baseline} seed {seed}" for seed in mine.seeds if seed not in theirs.seeds]
     missing += [f"{method} seed {seed}" for seed in theirs.seeds if seed not in mine.seeds]
     if missing:

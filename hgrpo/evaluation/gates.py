@@ -1,9 +1,9 @@
 """Gates: conditions on a study's controls, without which its other comparisons prove little.
 
-A gate names an arm and what its difference from the reference must be at the declared endpoint. It
-reads the comparison's interval without Holm's correction, because each gate is a claim of its own
-and all are judged. Each gate has a power: the probability that it passes if the control works, or
-that it fails if there is a difference that it must detect.
+A gate is a claim about an arm's difference from the reference at the declared endpoint. It uses the
+interval without Holm's correction, because each gate is a separate claim and all are reported. The
+power of a gate is the probability that it passes if the control works, or that it fails if there is
+a difference to detect.
 """
 
 from collections.abc import Sequence
@@ -21,9 +21,9 @@ PASSED, FAILED, OPEN = "passed", "failed", "open"
 
 
 class Gate(Strict):
-    """A claim on the difference of an arm's endpoint from the reference's."""
+    """A claim about an arm's difference from the reference at the endpoint."""
 
-    arm: str = Field(description="name of the arm that is compared with the reference")
+    arm: str = Field(description="name of the arm to compare with the reference")
     expect: Expected = Field(
         description="above, below: the interval lies above or below 0; not_above: it does not lie "
         "above 0; no_difference: it contains 0; equivalent: it lies between -`points` and `points`"
@@ -31,15 +31,15 @@ class Gate(Strict):
     points: float | None = Field(
         None,
         gt=0,
-        description="above: the difference is at least this, too; equivalent: the margin",
+        description="in percentage points; above: minimum difference; equivalent: the margin",
     )
 
     notice: float = Field(
         10,
         gt=0,
-        description="true difference in points at which the report gives the gate's power: above, "
-        "below: that it passes; not_above, no_difference: that it fails. The power of `equivalent` "
-        "is that it passes without any difference",
+        description="true difference in points for the power in the report: the probability that "
+        "the gate passes (above, below) or fails (not_above, no_difference). For `equivalent`, "
+        "power is the probability of passing at a true difference of 0",
     )
 
     @model_validator(mode="after")
@@ -49,15 +49,15 @@ class Gate(Strict):
         others = "another `expect` than equivalent"
         refuse_unread(self, ("notice", self.expect != "equivalent", others))
         if self.expect == "equivalent" and self.points is None:
-            raise ValueError("points: the margin of `equivalent` is missing")
+            raise ValueError("`expect: equivalent` requires the margin `points`")
         return self
 
     def holds(self, difference: float, lower: float, upper: float) -> bool:
-        """Whether a difference with its interval, all three fractions, meets the claim.
+        """Whether a difference and its interval, given as fractions, satisfy the claim.
 
-        `equivalent` is the test of two one-sided hypotheses, at a level of (1 - confidence) / 2
-        each. Source: Schuirmann 1987, "A comparison of the two one-sided tests procedure and the
-        power approach" (https://doi.org/10.1007/BF01068419).
+        `equivalent` is the two one-sided tests procedure (TOST), each at (1 - confidence) / 2.
+        Source: Schuirmann 1987, "A comparison of the two one-sided tests procedure and the power
+        approach" (https://doi.org/10.1007/BF01068419).
         """
         margin = (self.points or 0.0) / 100
         match self.expect:
@@ -73,11 +73,11 @@ class Gate(Strict):
                 return -margin <= lower and upper <= margin
 
     def power(self, error: float, freedom: float, level: float) -> float:
-        """The gate's power in a repeat of the study.
+        """Power of the gate in a repeat of the study.
 
-        A repeat's difference is normal, with the standard error as its deviation; the square of its
-        own standard error is, independently, a chi-squared variable with these degrees of freedom.
-        NaN if the error or its degrees of freedom are not known.
+        The repeat's difference is normal with `error` as its standard deviation. The square of its
+        estimated standard error is independent, a scaled chi-squared variable with `freedom`
+        degrees of freedom. NaN if either is unknown.
         """
         import numpy as np
         from scipy import stats
@@ -111,9 +111,8 @@ def judge(gates: Sequence[Gate], against_reference: "pd.DataFrame", level: float
         Columns method, expect, points, difference, lower, upper, n_seeds, result, notice and power
         (`Gate.power`). The result is `passed`, `failed`, or `open` if the arm was not run or has
         fewer than `FEWEST_SEEDS` seeds.
-        Empty without gates.
     """
-    # Planning reads the settings above, and must not wait for pandas.
+    # Imported here so that parsing the workflow, which uses the settings above, stays fast.
     import pandas as pd
 
     from hgrpo.evaluation.statistics import FEWEST_SEEDS
@@ -135,5 +134,5 @@ def judge(gates: Sequence[Gate], against_reference: "pd.DataFrame", level: float
     return pd.DataFrame(rows)
 
 
-_POINTS = 1000  # of the distribution of a standard error
+_POINTS = 1000  # quantiles of a standard error's distribution
 _INTERVAL = ("difference", "lower", "upper")

@@ -1,4 +1,4 @@
-"""Merge the episodes of all arms, and refuse episodes that do not belong together."""
+"""Merge the episodes of all arms, and reject inconsistent ones."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,21 +15,21 @@ COLUMNS = (
     *("success", "env_return", "final_progress"),
     *("n_turns", "n_inadmissible", "n_overlong", "n_empty", "truncated", "n_action_tokens"),
 )
-NAMED = 3  # an error message names at most this many tasks
+NAMED = 3  # maximum number of tasks listed in an error message
 
 
 def merge_episodes(paths: Sequence[Path], methods: Sequence[str] | None = None) -> pd.DataFrame:
-    """Read all episodes into one checked table; its order does not depend on the order of `paths`.
+    """Read all episodes into one checked table whose order is independent of that of `paths`.
 
-    `methods` are the arms that must be present; None accepts any.
+    `methods` are the required arms; None accepts any.
 
     Raises:
-        UserError: no file is given; a file is missing, unreadable, empty or lacks a column; an arm
-            is missing; an episode appears twice; or evaluations of a panel played
-            different tasks.
+        UserError: `paths` is empty; a file is missing, unreadable or empty, or a column is missing;
+            an arm is missing; an episode appears twice; or evaluations of a panel have different
+            tasks.
     """
     if not paths:
-        raise UserError("no episodes: give at least one episodes.parquet")
+        raise UserError("no episodes: pass at least one episodes.parquet")
     frame = pd.concat([_read_episodes(path) for path in paths], ignore_index=True)
     if absent := [name for name in methods or () if name not in set(frame["method"])]:
         raise UserError(f"no episodes of {', '.join(absent)} in the {len(paths)} files given")
@@ -48,7 +48,7 @@ def _read_episodes(path: Path) -> pd.DataFrame:
 
 
 def check_episodes(frame: pd.DataFrame) -> None:
-    """Raise a `UserError` unless all evaluations of a panel played the same tasks, each once."""
+    """Raise a UserError unless all evaluations of a panel have the same tasks, each once."""
     twice = frame[frame.duplicated([*EVALUATION, "task_id"])]
     if len(twice):
         *key, task = twice[[*EVALUATION, "task_id"]].iloc[0]
@@ -58,7 +58,7 @@ def check_episodes(frame: pd.DataFrame) -> None:
 
 
 def _check_panel(panel: str, episodes: pd.DataFrame) -> None:
-    """Raise a `UserError` unless all evaluations of a panel have the tasks of the largest one."""
+    """Raise a UserError unless all evaluations of a panel have the tasks of the largest one."""
     hashes = {
         key: group.set_index("task_id")["content_hash"].sort_index()
         for key, group in episodes.groupby(EVALUATION, sort=True)

@@ -1,4 +1,4 @@
-"""Outcomes and scores of an arm, as tables of seeds and tasks."""
+"""Outcomes and scores of an arm, as tables [seeds, tasks]."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ SCORE_COLUMNS: dict[Score, str] = {"success": "success", "return": "mean_return"
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Success (zeros and ones) and returns as tables [seeds, tasks]; both axes are sorted."""
+    """Success (0 or 1) and returns as tables [seeds, tasks]; both axes are sorted."""
 
     success: np.ndarray
     returns: np.ndarray
@@ -28,7 +28,7 @@ class Outcomes:
 def select(
     episodes: pd.DataFrame, method: str, round_index: int, temperature: float
 ) -> pd.DataFrame:
-    """Episodes of one arm after one round at one temperature, on every panel."""
+    """Episodes of one arm after one round at one temperature, on all panels."""
     return episodes[
         (episodes["method"] == method)
         & (episodes["round"] == round_index)
@@ -48,11 +48,11 @@ def outcomes(chosen: pd.DataFrame) -> Outcomes:
 def mean_outcomes(
     episodes: pd.DataFrame, method: str, rounds: Iterable[int], temperature: float
 ) -> Outcomes:
-    """Success and return of each seed and test task, as means over rounds.
+    """Success and return of each seed and test task, averaged over rounds.
 
     Raises:
-        UserError: the arm has no test episodes at that temperature in one of the rounds, or in one
-            round its seeds differ from those of another.
+        UserError: a round has no test episodes of the arm at this temperature, or the rounds have
+            different seeds.
     """
     test = episodes[episodes["panel"] == TEST]
     by_round = {number: outcomes(select(test, method, number, temperature)) for number in rounds}
@@ -63,7 +63,7 @@ def mean_outcomes(
         lacking = [f", seed {seed}" for seed in seeds if seed not in played.seeds]
         raise UserError(
             f"{method}: no test episodes of round {number}{''.join(lacking[:1])} at temperature "
-            f"{temperature:g}, which an endpoint reads"
+            f"{temperature:g}, which an endpoint requires"
         )
     return Outcomes(
         np.mean([played.success for played in by_round.values()], axis=0),
@@ -73,7 +73,7 @@ def mean_outcomes(
 
 
 def score_table(played: Outcomes, score: Score) -> np.ndarray:
-    """The scores [seeds, tasks] that the study compares: success, or return."""
+    """The configured score, success or return, as a table [seeds, tasks]."""
     return played.success if score == "success" else played.returns
 
 

@@ -1,4 +1,4 @@
-"""Intervals and tests of one value per seed, where tasks add no sampling error.
+"""Intervals and tests for one value per seed, without sampling error from tasks.
 
 Two arms are compared by their differences, paired by seed.
 """
@@ -10,9 +10,9 @@ from hgrpo.evaluation.statistics import LEVEL, Estimate
 
 
 def seed_interval(values: np.ndarray, level: float = LEVEL) -> Estimate:
-    """Mean of one value a seed, or of paired differences [seeds], and its t interval.
+    """Mean of one value per seed, or of paired differences [seeds], and its t interval.
 
-    With one seed nothing is known about another: the interval is from -inf to inf.
+    With one seed the interval is from -inf to inf, because the variance is unknown.
 
     Raises:
         ValueError: `values` is empty or has more than one dimension.
@@ -29,11 +29,10 @@ def seed_interval(values: np.ndarray, level: float = LEVEL) -> Estimate:
 def seed_bootstrap(
     values: np.ndarray, rng: np.random.Generator, replicates: int, level: float = LEVEL
 ) -> tuple[float, float]:
-    """Bias-corrected and accelerated bootstrap interval of the mean of one value a seed.
+    """Bias-corrected and accelerated bootstrap interval of the mean of one value per seed.
 
-    Two values or fewer, or equal ones, have no such interval; then the ends are NaN. Source: Efron
-    1987, "Better Bootstrap Confidence Intervals"
-    (https://doi.org/10.1080/01621459.1987.10478410).
+    The ends are NaN for two or fewer values, or if all are equal. Source: Efron 1987, "Better
+    Bootstrap Confidence Intervals" (https://doi.org/10.1080/01621459.1987.10478410).
 
     Raises:
         ValueError: `values` is empty or has more than one dimension.
@@ -44,7 +43,7 @@ def seed_bootstrap(
     seeds, mean = len(values), values.mean()
     weights = rng.multinomial(seeds, np.full(seeds, 1 / seeds), replicates) / seeds
     means = weights @ values
-    # Means that equal the sample's count half, or few seeds would look biased.
+    # Ties with the sample mean count half, because otherwise few seeds would look biased.
     below = ((means < mean).mean() + (means <= mean).mean()) / 2
     bias = stats.norm.ppf(below)
     apart = values - mean
@@ -56,17 +55,18 @@ def seed_bootstrap(
 
 
 def equivalence(values: np.ndarray, margin: float) -> float:
-    """p-value of two one-sided t tests that the mean of differences [seeds] is within +-margin.
+    """p-value of two one-sided t tests (TOST) that the mean difference [seeds] is within +-margin.
 
-    It is the greater of the two p-values. If it is small, the true mean differs from zero by less
-    than the margin. With one seed it is 1. Source: Schuirmann 1987, "A Comparison of the Two
-    One-Sided Tests Procedure and the Power Approach" (https://doi.org/10.1007/BF01068419).
+    It is the larger of the two p-values. A small value is evidence that the true mean differs from
+    zero by less than the margin. It is 1 for one seed. Source: Schuirmann 1987, "A Comparison of
+    the Two One-Sided Tests Procedure and the Power Approach"
+    (https://doi.org/10.1007/BF01068419).
 
     Raises:
-        ValueError: `values` is no vector with at least one seed, or the margin is not above 0.
+        ValueError: `values` is not a vector with at least one seed, or the margin is not positive.
     """
     if not margin > 0:
-        raise ValueError(f"a margin above 0 is expected, not {margin}")
+        raise ValueError(f"expected a positive margin, not {margin}")
     estimate = seed_interval(values)
     if estimate.n_seeds == 1:
         return 1.0
@@ -79,5 +79,5 @@ def equivalence(values: np.ndarray, margin: float) -> float:
 def _vector(values: np.ndarray) -> np.ndarray:
     values = np.asarray(values, dtype=float)
     if values.ndim != 1 or not len(values):
-        raise ValueError(f"a vector [seeds >= 1] is expected, not shape {values.shape}")
+        raise ValueError(f"expected a vector [seeds >= 1], not shape {values.shape}")
     return values

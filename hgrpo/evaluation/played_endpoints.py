@@ -1,4 +1,4 @@
-"""The protocol of a comparison, and the outcomes of every arm at every endpoint."""
+"""Protocol of a comparison, and outcomes of every arm at every endpoint."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,9 +17,9 @@ from hgrpo.evaluation.endpoint import (
 from hgrpo.evaluation.outcomes import GREEDY, TEST, Outcomes, mean_outcomes, outcomes, select
 from hgrpo.evaluation.settings import Budget, Endpoint, Score, StatisticsConfig
 
-# An arm's name and the temperature at which it plays.
+# Name and sampling temperature of an arm.
 Arm = tuple[str, float]
-# Outcomes of one endpoint.
+# Outcomes of all arms at one endpoint.
 Played = Mapping[Arm, Outcomes]
 
 
@@ -28,13 +28,13 @@ class Protocol:
     """The arms to compare, and the settings of the statistics.
 
     Attributes:
-        reference: name of the arm that the other trained arms are compared with. If `methods` does
-            not list it, the comparison waits: there are no verdicts against it.
-        untrained: name of the supervised policy's arm, evaluated at several temperatures, or None.
-        methods: arms in display order. Arms with episodes that are not in this list come after it.
-        step_trajectories: trained arm -> number of trajectories that it trains on in a step.
-        twin: name of the reference's A/A twin, which differs in its random numbers only, or None.
-        settings: endpoint, score, thresholds, and the settings of intervals and verdicts.
+        reference: arm to which the other trained arms are compared. If it is not in `methods`,
+            there are no verdicts against it.
+        untrained: arm of the supervised policy, evaluated at several temperatures, or None.
+        methods: arms in display order. Other arms with episodes follow.
+        step_trajectories: trained arm -> number of training trajectories per step.
+        twin: A/A twin of the reference, which differs only in its random numbers, or None.
+        settings: endpoint, score, thresholds, and settings of intervals and verdicts.
     """
 
     reference: str = "flatGRPO"
@@ -46,7 +46,7 @@ class Protocol:
 
     @property
     def expects_reference(self) -> bool:
-        """Whether the reference must have episodes: it is listed, or no arm is."""
+        """Whether the reference must have episodes: `methods` includes it or is empty."""
         return not self.methods or self.reference in self.methods
 
     @property
@@ -62,14 +62,14 @@ def played_endpoints(
     last: Mapping[str, int],
     play: pd.DataFrame,
 ) -> dict[str, dict[Arm, Outcomes]]:
-    """Name of each endpoint -> arm -> outcomes; the declared endpoint is first.
+    """Endpoint -> arm -> outcomes; the declared endpoint is first.
 
     Args:
         last: arm -> its last round.
-        play: the trajectories that each run has played when a round ends; only a budget reads it.
+        play: cumulative trajectories of each run at the end of each round, used by a budget only.
 
     Raises:
-        UserError: the budget is not within a run's rounds, or episodes or numbers are missing.
+        UserError: the budget is outside a run's rounds, or episodes or `play` are missing.
     """
     test = episodes[episodes["panel"] == TEST]
     endpoints: dict[str, Endpoint] = {
@@ -93,10 +93,10 @@ def played_endpoints(
 def others_than_declared(
     played: Mapping[str, Played], settings: StatisticsConfig, partial: bool
 ) -> Iterator[tuple[str, Score]]:
-    """(endpoint, score) of the endpoints that the study did not declare.
+    """(endpoint, score) pairs other than the declared one.
 
-    Endpoints with equal outcomes, such as all endpoints of a single round, appear once. Returns
-    appear if episodes can pay in part (`partial`), or if they are the declared score.
+    Endpoints with equal outcomes, such as all endpoints of a single round, appear once. Returns are
+    included if episodes can earn partial reward (`partial`), or if they are the declared score.
     """
     returns = partial or settings.score == "return"
     counted: tuple[Score, ...] = ("success", "return") if returns else ("success",)
@@ -118,24 +118,24 @@ def _at_budget(
     protocol: Protocol,
     last: Mapping[str, int],
 ) -> Outcomes:
-    """Outcomes of a trained arm after the last round of each seed that is within the budget.
+    """Outcomes of a trained arm after each seed's last round within the budget.
 
-    A run whose first round took more than the budget is still the supervised policy.
+    If the first round exceeds the budget, the outcomes are those of the supervised policy.
     """
     parts = []
     for seed in sorted(test.loc[test["method"] == method, "seed"].unique()):
         mine = play[(play["method"] == method) & (play["seed"] == seed)].sort_values("round")
         run = f"{method}, seed {seed}"
         if mine.empty:
-            raise UserError(f"{run}: no train logs, which a budget needs to count its trajectories")
+            raise UserError(f"{run}: train logs are missing; a budget requires them")
         try:
             number = round_within(budget, mine["trajectories"].astype(int).tolist())
         except ValueError as error:
             raise UserError(f"--config: endpoint: {run}: {error}") from None
         if not number and protocol.untrained not in last:
             raise UserError(
-                f"--config: endpoint: {run}: its first round took more than {budget:,} "
-                "trajectories, and the study has no arm of the policy that it started from"
+                f"--config: endpoint: {run}: the first round exceeds {budget:,} trajectories, and "
+                "the study has no untrained arm to use instead"
             )
         arm, number = (method, number) if number else (protocol.untrained, last[protocol.untrained])
         chosen = select(test, arm, number, GREEDY)

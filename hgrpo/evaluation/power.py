@@ -1,8 +1,8 @@
-"""Minimum detectable effects, and the number of seeds that a given difference needs.
+"""Minimum detectable effects, and the number of seeds required to detect a given difference.
 
-All powers are those of the t test of `differences`: its statistic has a noncentral t distribution,
-whose noncentrality is the true difference over its standard error. The estimates of a study stand
-for the true values.
+Power is that of the t test in `differences`. Its statistic has a noncentral t distribution whose
+noncentrality is the true difference over its standard error. A study's estimates are used in place
+of the true values.
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ from hgrpo.evaluation.statistics import FEWEST_SEEDS, LEVEL, Estimate
 
 POWER = 0.8
 DIFFERENCES = (0.03, 0.05, 0.10)
-# A plan of more seeds is not practical; more tasks or a larger difference are.
+# More seeds are impractical; use more tasks, or settle for a larger difference.
 MOST_SEEDS = 200
-# A smaller variance between runs is a floating-point error.
+# Smaller variances between runs are floating-point errors.
 _ROUNDING = 1e-18
 
 
@@ -27,11 +27,11 @@ class Spread:
     """Components of the standard error of a mean difference [seeds, tasks].
 
     Attributes:
-        runs: variance of the difference of one seed, from all arms (`run_spread`).
-        tasks: variance of the tasks' means over all possible seeds.
-        residual: variance that neither seed nor task explains.
+        runs: between-run variance of a single seed's difference, from all arms (`run_spread`).
+        tasks: variance of the tasks' expected means over seeds.
+        residual: variance explained by neither seed nor task.
         n_tasks: number of tasks.
-        freedom: degrees of freedom of `runs` that each seed beyond the first adds.
+        freedom: degrees of freedom of `runs` per seed beyond the first.
     """
 
     runs: float
@@ -41,7 +41,7 @@ class Spread:
     freedom: float
 
     def error(self, n_seeds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Standard errors of the mean difference with so many seeds, and their degrees of freedom.
+        """Standard error of the mean difference for each number of seeds, and degrees of freedom.
 
         The variance of the tasks' means contains the residual of each task's mean over the seeds.
 
@@ -53,10 +53,10 @@ class Spread:
 
 
 def seeds_differ(of_runs: float) -> bool:
-    """Whether a variance between runs shows a spread.
+    """Whether the between-run variance is positive.
 
-    It does not if all runs are equal, as when no run wins anything; the runs of another seed are
-    then unpredictable.
+    It is 0 if all runs are equal, e.g. if no run has any success. The spread of further seeds is
+    then unknown.
     """
     return bool(of_runs > _ROUNDING)
 
@@ -64,8 +64,7 @@ def seeds_differ(of_runs: float) -> bool:
 def minimum_detectable_effect(estimate: Estimate, family: int = 1, level: float = LEVEL) -> float:
     """Smallest true difference that a repeated study detects with power `POWER`.
 
-    The observed standard error stands for that of the repeated study. `family` is as in
-    `detectable`.
+    The observed standard error is used for the repeat. `family` is as in `critical`.
     """
     return float(detectable(estimate.standard_error, estimate.degrees_of_freedom, family, level))
 
@@ -75,9 +74,9 @@ def detectable(
 ) -> np.ndarray | float:
     """True difference that is detected with power `POWER` at a given standard error.
 
-    At this noncentrality a t statistic exceeds `critical`. The source of the idea is Bloom 1995,
-    "Minimum Detectable Effects" (https://doi.org/10.1177/0193841X9501900504), which takes a sum of
-    two quantiles of the central t distribution and so promises too much with few degrees of
+    At this noncentrality, the t statistic exceeds `critical` with probability `POWER`. Based on
+    Bloom 1995, "Minimum Detectable Effects" (https://doi.org/10.1177/0193841X9501900504), who adds
+    two quantiles of the central t distribution, which is too optimistic with few degrees of
     freedom.
     """
     limit = critical(freedom, family, level)
@@ -87,7 +86,7 @@ def detectable(
 def critical(
     freedom: np.ndarray | float, family: int = 1, level: float = LEVEL
 ) -> np.ndarray | float:
-    """The t value that one of `family` comparisons must exceed in the first step of Holm's method.
+    """Critical t value for one of `family` comparisons in the first step of Holm's method.
 
     If only one arm of the family truly differs, its comparison must pass this step.
     """
@@ -97,7 +96,7 @@ def critical(
 def probability_above(limit: float, truth: float, estimate: Estimate) -> float:
     """Probability that a repeat's t value exceeds `limit` if the true difference is `truth`.
 
-    With an error of 0 it is 1 or 0.
+    It is 1 or 0 if the standard error is 0.
     """
     if estimate.standard_error == 0:
         return float(truth > 0)
@@ -108,12 +107,12 @@ def probability_above(limit: float, truth: float, estimate: Estimate) -> float:
 def repeats_alike(estimate: Estimate, verdict: str, family: int, level: float = LEVEL) -> float:
     """Probability that a repeat of the study gives a comparison the same verdict.
 
-    The observed difference stands for the true one. Where the verdict is a finding, it is on
-    average larger than the true one, so that fewer repeats agree.
+    The observed difference is used as the true one. For `better` and `worse` it overestimates the
+    true difference on average, so fewer repeats agree.
 
     Args:
-        verdict: better, worse or inconclusive; NaN comes back for another one.
-        family: number of comparisons of its table.
+        verdict: better, worse or inconclusive; NaN is returned for others.
+        family: number of comparisons in the family.
     """
     limit = critical(estimate.degrees_of_freedom, family, level)
     above = probability_above(limit, estimate.mean, estimate)
@@ -124,13 +123,13 @@ def repeats_alike(estimate: Estimate, verdict: str, family: int, level: float = 
 def spread(differences: np.ndarray, of_runs: float, freedom: float) -> Spread:
     """Components of a difference's standard error, from its table [seeds >= 2, tasks >= 2].
 
-    Tasks and residual are those of a two-way layout with one observation per cell. The residual
+    `tasks` and `residual` are from a two-way layout with one observation per cell. The residual
     mean square estimates the residual variance r. The variance of the tasks' means over S seeds
-    estimates the variance of the tasks plus r / S; the difference is cut off at 0. Source: Searle,
-    Casella and McCulloch 1992, Variance Components, chapter 4.
+    estimates the task variance plus r / S; the difference is clipped at 0. Source: Searle, Casella
+    and McCulloch 1992, Variance Components, chapter 4.
 
     Args:
-        of_runs: variance of the mean difference between runs (`differences.Difference`).
+        of_runs: between-run variance of the mean difference (`differences.Difference`).
         freedom: its degrees of freedom.
 
     Raises:
@@ -138,7 +137,7 @@ def spread(differences: np.ndarray, of_runs: float, freedom: float) -> Spread:
     """
     values = np.asarray(differences, dtype=float)
     if values.ndim != 2 or min(values.shape) < 2:
-        raise ValueError(f"two seeds and two tasks or more are needed, not {values.shape}")
+        raise ValueError(f"expected at least two seeds and two tasks, not shape {values.shape}")
     n_seeds, n_tasks = values.shape
     by_seed, by_task = values.mean(axis=1), values.mean(axis=0)
     left = values - by_seed[:, None] - by_task + values.mean()
@@ -149,7 +148,7 @@ def spread(differences: np.ndarray, of_runs: float, freedom: float) -> Spread:
 
 
 def pooled(spreads: Sequence[Spread]) -> Spread:
-    """Mean of each component over comparisons on the same tasks."""
+    """Average of each component over comparisons on the same tasks."""
     parts = [(each.runs, each.tasks, each.residual, each.freedom) for each in spreads]
     runs, tasks, residual, freedom = map(float, np.mean(parts, axis=0))
     return Spread(runs, tasks, residual, spreads[0].n_tasks, freedom)
@@ -158,10 +157,10 @@ def pooled(spreads: Sequence[Spread]) -> Spread:
 def seeds_needed(
     components: Spread, difference: float, family: int = 1, level: float = LEVEL
 ) -> int | None:
-    """Fewest seeds with which a difference is detected with power `POWER`.
+    """Smallest number of seeds that detects a difference with power `POWER`.
 
-    It is at least `FEWEST_SEEDS`, because fewer give no verdict. `family` and `level` are as in
-    `detectable`. None if `MOST_SEEDS` are too few; more tasks may then help.
+    It is at least `FEWEST_SEEDS`, because fewer give no verdict. None if `MOST_SEEDS` seeds are too
+    few; more tasks may then help. `family` and `level` are as in `critical`.
     """
     numbers = np.arange(FEWEST_SEEDS, MOST_SEEDS + 1)
     enough = detectable(*components.error(numbers), family, level) <= difference
@@ -169,15 +168,15 @@ def seeds_needed(
 
 
 def seeds_table(spreads: Sequence[Spread], n_seeds: int, level: float) -> pd.DataFrame:
-    """How many seeds the differences of `DIFFERENCES` need, one row per difference.
+    """Number of seeds required to detect each of `DIFFERENCES`, one row per difference.
 
     The column `seeds` is for the mean spread of all comparisons; `fewest` and `most` are the
-    extremes over single comparisons. A number beyond `MOST_SEEDS` is NaN. The table is empty if the
+    extremes over single comparisons. A number above `MOST_SEEDS` is NaN. The table is empty if the
     runs show no spread (`seeds_differ`).
 
     Args:
-        spreads: of each comparison of a family.
-        n_seeds: number of seeds that they come from.
+        spreads: components of each comparison of a family.
+        n_seeds: number of seeds behind the components.
         level: confidence level.
     """
     if not any(seeds_differ(each.runs) for each in spreads):

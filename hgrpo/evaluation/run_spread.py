@@ -1,18 +1,17 @@
-"""The spread between runs of an arm, estimated from all arms of a study together.
+"""Spread between runs of an arm, estimated jointly from all arms of a study.
 
-The runs of a study form a table of arms by seeds. Their model is
+The runs of a study form a table of arms by seeds. The model is
 
     score[arm, seed] = mean[arm] + shift[seed] + noise[arm, seed],
 
-where the shift is common to all arms that share a seed's random numbers. A few runs of one arm show
-its noise badly: when they happen to agree, its differences look certain. So the variance of the
-noise is the residual mean square of the whole table, with (arms - 1) (seeds - 1) degrees of
-freedom, and an arm takes its own variance only where it is larger. An arm that is noisier than the
-others thus never borrows their precision. An arm's own variance counts with its own degrees of
-freedom if it is significantly larger (F test at 5 %); that of the baseline, which enters all
-comparisons of a family, does so whenever it is larger. docs/statistics.md gives the simulation by
-which this rule was chosen. Source of the mean squares: Searle, Casella and McCulloch 1992, Variance
-Components, chapter 4.
+where the shift is common to all arms that share a seed's random numbers. The noise of one arm is
+poorly estimated from its few runs: if they happen to agree, its differences look certain. The
+variance of the noise is therefore the residual mean square of the whole table, with
+(arms - 1) (seeds - 1) degrees of freedom. An arm's own variance is used only where it is larger,
+so a noisier arm never borrows the precision of the others. It has its own degrees of freedom if it
+is significantly larger (F test at 5 %), or, for the baseline, which enters all comparisons of a
+family, whenever it is larger. docs/statistics.md has the simulation behind this rule. Source of the
+mean squares: Searle, Casella and McCulloch 1992, Variance Components, chapter 4.
 
 Arrays may have leading axes of independent repeats.
 """
@@ -32,14 +31,14 @@ class RunSpread:
 
     Attributes:
         arms: variance of each arm's noise, at least the pooled one, [..., arms].
-        noisier: whether it is the arm's own, larger than the pooled one, [..., arms].
-        wide: whether the arm's own is significantly larger than the pooled one [..., arms].
+        noisier: whether the arm's own variance is larger than the pooled one, [..., arms].
+        wide: whether it is significantly larger, [..., arms].
         pooled: residual mean square of all arms [...].
-        seeds: variance of the shifts that the arms of a seed share [...].
+        seeds: variance of the seeds' shifts [...].
         freedom: degrees of freedom of the pooled variance.
         n_seeds: number of seeds.
-        twin: variance of the noise of the reference's A/A twin [...], or None. The twin has other
-            random numbers than the arms, so it has shifts of its own.
+        twin: variance of the noise of the reference's A/A twin [...], or None. The twin has
+            separate shifts, because its random numbers differ from those of the arms.
     """
 
     arms: np.ndarray
@@ -63,9 +62,9 @@ class RunSpread:
         return self._combined(self._of(arm), theirs)
 
     def from_both(self, arm: np.ndarray | int, reference: int) -> tuple[np.ndarray, np.ndarray]:
-        """`difference` from the mean of the reference's and its twin's runs.
+        """`difference` from the mean of the reference and its twin.
 
-        A seed's difference holds half of its shift, and half of the twin's.
+        Per seed, it contains half of the seed's shift and half of the twin's.
         """
         both = (self.arms[..., [reference]] + self.twin[..., None]) / 4
         noisier = self.noisier[..., [reference]] | (self.twin > self.pooled)[..., None]
@@ -84,7 +83,7 @@ class RunSpread:
         return variance, np.where(noisier, np.minimum(freedom, self.n_seeds - 1), freedom)
 
     def contrast(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Variance of a sum of arms' means with weights [arms] that add up to 0."""
+        """Variance of a contrast of arms' means, with weights [arms] that sum to 0."""
         both = (self.arms * weights**2).sum(axis=-1, keepdims=True)
         return self._combined((both, np.array(0)))
 
@@ -95,12 +94,12 @@ class RunSpread:
     def _combined(
         self, *terms: tuple[np.ndarray, np.ndarray], shifts: float = 0.0
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Sum of variances over the seeds, with Satterthwaite's degrees of freedom.
+        """Sum of variances divided by the number of seeds, with Satterthwaite's degrees of freedom.
 
         Args:
-            terms: each a variance and its degrees of freedom. 0 stands for the pooled ones; all
-                such terms are one estimate, and no independent ones.
-            shifts: how many variances of the seeds' shifts the difference holds.
+            terms: variances, each with its degrees of freedom. 0 degrees mark the pooled variance;
+                such terms share one estimate and are not independent.
+            shifts: multiple of the variance of the seeds' shifts in the difference.
         """
         shift = shifts * self.seeds[..., None]
         total = sum((variance for variance, _ in terms), shift)
@@ -132,7 +131,7 @@ def run_spread(runs: np.ndarray, twin: np.ndarray | None = None) -> RunSpread:
     arms = np.broadcast_to(pooled[..., None], of_arms.shape)
     noisier = wide = np.zeros(of_arms.shape, bool)
     if n_arms > 2:
-        # An arm's residuals hold a part of the others' noise, because they lack the seeds' means.
+        # Subtracting the seeds' means adds some of the other arms' noise to an arm's residuals.
         alone = (of_arms - pooled[..., None] / n_arms) * n_arms / (n_arms - 2)
         noisier = alone > arms
         wide = alone > arms * stats.f.ppf(WIDE, n_seeds - 1, freedom)

@@ -1,7 +1,7 @@
-"""The credit that every method of a study gives to the same stored rollouts.
+"""Credit of every method of a study on the same stored rollouts.
 
-Methods with the same assigner settings and fitted model share one computation. An assigner that
-plays episodes to compute credit credits only the first groups.
+Methods with the same assigner settings and fitted model share one computation. Assigners that play
+episodes to compute credit are limited to the first groups.
 """
 
 import json
@@ -21,7 +21,7 @@ from hgrpo.games.streams import training_step
 from hgrpo.trajectories.played_groups import PlayedGroup
 from hgrpo.trajectories.trajectory import Trajectory
 
-# Groups that an assigner gets at once, as in a step of training.
+# Groups per call of an assigner, as in a training step.
 _AT_ONCE = 16
 
 
@@ -30,15 +30,15 @@ class Computation:
     """One run of an assigner on the rollouts, for all methods with its settings and fitted model.
 
     Attributes:
-        methods: names of the methods that get this credit, in the order given to `computations`.
+        methods: names of the methods with this credit, in the order given to `computations`.
         credit: the assigner and its settings for stored rollouts.
-        sums_to: the quantity to which a trajectory's credit sums, see `CreditSettings`.
-        fitted: folder of a fitted model; None if there is none.
-        stand_in: whether all credit is a stand-in, because there is no fitted model.
-        note: a remark for readers of checks.csv and of the figure's caption.
-        values: float64 [turns of all trajectories], NaN for turns of groups that were not credited.
-            None before `compute`, and also afterwards if `compute` left the methods out.
-        fallbacks: number of trajectories whose credit is a stand-in.
+        sums_to: quantity to which a trajectory's credit sums; see `CreditSettings`.
+        fitted: folder of the fitted model, or None.
+        stand_in: whether all credit is fallback credit, because there is no fitted model.
+        note: remark for checks.csv and the figure's caption.
+        values: float64 [turns of all trajectories], NaN for turns of uncredited groups. None before
+            `compute`, and afterwards if `compute` omitted the methods.
+        fallbacks: number of trajectories with fallback credit.
     """
 
     methods: list[str]
@@ -54,18 +54,18 @@ class Computation:
 
     @property
     def declared(self) -> CreditSettings:
-        """The settings of `credit`, with the properties that the assigner declares."""
+        """The settings of `credit`, with the assigner's declared properties."""
         return self.credit.declared
 
 
 @dataclass(frozen=True)
 class SharedRollouts:
-    """The stored groups of one round. All methods assign credit to these groups.
+    """Stored groups of one round, to which all methods assign credit.
 
     Attributes:
         stored: the groups in the order of play.
         seed: seed of the run that played the groups.
-        own_stream: the setting `stream` of the method that played the groups.
+        own_stream: setting `stream` of the method that played the groups.
     """
 
     stored: list[PlayedGroup]
@@ -74,7 +74,7 @@ class SharedRollouts:
 
     @cached_property
     def named(self) -> list[Group]:
-        """The groups as assigners take them, each with the name of its random stream in the run."""
+        """The groups as input of assigners, each with the name of its random stream in the run."""
         named = []
         for group in self.stored:
             step = training_step(self.seed, group.round, group.step, self.own_stream)
@@ -102,7 +102,7 @@ class SharedRollouts:
         return [self.stored[group].step for group in self.groups]
 
     def sums(self, name: SumsTo) -> np.ndarray:
-        """The required sum of each trajectory's credit, float64 [N]: its return or its progress."""
+        """Required sum of each trajectory's credit, float64 [N]: its return or its progress."""
         if name == "return":
             return np.array([trajectory.env_return for trajectory in self.trajectories])
         return np.array([sum(turn.progress for turn in t.turns) for t in self.trajectories])
@@ -137,13 +137,13 @@ def compute(
 ) -> None:
     """Fill in the credit of one computation.
 
-    In two cases only the note is filled in: the assigner plays episodes and gets no groups, or it
-    declares `may_be_unreachable` and stops with a `UserError`.
+    Only the note is filled in if the assigner plays episodes and `groups` is empty, or if the
+    assigner declares `may_be_unreachable` and raises a UserError.
 
     Args:
         groups: from `groups_for`, the first groups of `rollouts`.
         context: further inputs of assigners, such as the policy.
-        on_done: called after each call of the assigner, with the number of trajectories in it.
+        on_done: called after each call of the assigner, with its number of trajectories.
 
     Raises:
         UserError: a fitted model is missing or damaged, the rollouts cannot be replayed, or the
@@ -159,7 +159,7 @@ def compute(
     try:
         assigner = make_assigner(computation.credit, replace(context, fitted=computation.fitted))
         if not declared.reads_embeddings:
-            # The assigner may write embeddings into the turns, which TurnRD would then read.
+            # Copied, because an assigner may store embeddings in the turns, which TurnRD reads.
             groups = [_copied(group) for group in groups]
         began = time.perf_counter()
         rows = []
@@ -168,7 +168,7 @@ def compute(
             rows += [row for group in assign_all(assigner, part) for row in group]
             on_done(sum(len(group.trajectories) for group in part))
     except UserError as error:
-        # A method whose service cannot be reached must not stop the comparison of the others.
+        # An unreachable service of one method must not stop the comparison of the others.
         if not declared.may_be_unreachable:
             raise
         computation.note = f"left out: {error}"

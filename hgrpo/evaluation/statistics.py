@@ -1,24 +1,24 @@
-"""Uncertainty of success rates, over seeds and tasks, and verdicts.
+"""Uncertainty of success rates over seeds and tasks, and verdicts.
 
-All seeds play the same panel, so outcomes form a crossed table [seeds, tasks]. Chance enters
-through the choice of seeds and through the choice of tasks. The usual method is a two-level
-bootstrap, which resamples seeds and tasks. With one to five seeds its percentiles are too narrow,
-because resampling S seeds shrinks the variance of their mean by the factor (S - 1) / S. The
-interval of a single arm's rate keeps the two levels but uses unbiased variances and a t quantile:
+All seeds play the same panel, so outcomes form a crossed table [seeds, tasks], and both the seeds
+and the tasks are random samples. The usual method is a two-level bootstrap, which resamples seeds
+and tasks. With one to five seeds its percentiles are too narrow, because resampling S seeds shrinks
+the variance of their mean by the factor (S - 1) / S. The interval of a single arm's rate keeps the
+two levels but uses unbiased variances and a t quantile:
 
     se^2 = s^2(seed means) / S + s^2(task means) / n,
     df   = se^4 / (v_seeds^2 / (S - 1) + v_tasks^2 / (n - 1)),
 
 where v_seeds and v_tasks are the two terms of se^2. The degrees of freedom are from Satterthwaite
 1946, "An Approximate Distribution of Estimates of Variance Components"
-(https://doi.org/10.2307/3002019). Such an interval covers, but the tails of its t statistic are too
-thin for verdicts on many arms; differences of arms, and their verdicts, are from
+(https://doi.org/10.2307/3002019). This interval has its nominal coverage, but its t distribution
+has too thin tails for verdicts on many arms. Differences between arms and their verdicts are in
 `hgrpo.evaluation.differences`.
 
-With one seed only tasks vary. The interval would describe this one run, not another seed, so tables
-leave it out (`Estimate.columns`).
+With one seed only tasks vary. The interval would describe this run and not the method, so tables
+omit it (`Estimate.columns`).
 
-Where seeds alone vary, `hgrpo.evaluation.over_seeds` has the intervals and tests.
+For values that vary over seeds only, see `hgrpo.evaluation.over_seeds`.
 """
 
 from dataclasses import dataclass
@@ -31,14 +31,14 @@ from statsmodels.stats.proportion import proportion_confint
 
 LEVEL = 0.95
 ALPHA = 0.05
-# With fewer seeds no analysis of `benchmarks/verdicts.py` holds its level in all of its cells and
-# finds differences of a usual size (docs/statistics.md).
+# With fewer seeds, no analysis in `benchmarks/verdicts.py` both keeps its level in all scenarios
+# and detects differences of typical size (docs/statistics.md).
 FEWEST_SEEDS = 5
-# Verdicts that find a difference between two methods.
+# Verdicts of a significant difference.
 DECIDED = ("better", "worse")
-# With one seed, these would give one run the look of a finding.
+# Omitted with one seed, because they would make a single run look conclusive.
 _OF_TASKS_ALONE = ("standard_error", "degrees_of_freedom")
-# With too few seeds, these would give a comparison the look of a finding.
+# Omitted with too few seeds, because they would make a comparison look conclusive.
 _OF_VERDICTS = ("p_value", "p_holm")
 
 
@@ -59,21 +59,18 @@ class Estimate:
 
     @property
     def p_value(self) -> float:
-        """Two-sided p-value for the hypothesis that the true mean is zero.
-
-        If all values are equal, so that the standard error is zero, it is 1 or 0.
-        """
+        """Two-sided p-value for a true mean of zero; 1 or 0 if the standard error is zero."""
         if self.standard_error == 0:
             return float(self.mean == 0)
         t_value = abs(self.mean) / self.standard_error
         return float(2 * stats.t.sf(t_value, self.degrees_of_freedom))
 
     def columns(self, mean: str, prefix: str = "") -> dict[str, float]:
-        """The estimate as table columns; no interval with one seed, which shows no spread of seeds.
+        """The estimate as table columns, without an interval if there is only one seed.
 
         Args:
             mean: name of the column for the mean.
-            prefix: beginning of the names of the columns for `lower` and `upper`.
+            prefix: prefix of the columns `lower` and `upper`.
         """
         ends = (np.nan, np.nan) if self.n_seeds == 1 else (self.lower, self.upper)
         return {mean: self.mean, f"{prefix}lower": ends[0], f"{prefix}upper": ends[1]}
@@ -101,7 +98,7 @@ def two_level_variance(values: np.ndarray) -> tuple[float, float]:
 
 
 def with_pseudo_tasks(difference: np.ndarray) -> np.ndarray:
-    """Differences of success [seeds, tasks] and two columns more, of 1 and of -1."""
+    """Append two columns, 1 and -1, to differences of success [seeds, tasks]."""
     return np.hstack([difference, np.tile([1.0, -1.0], (len(difference), 1))])
 
 
@@ -115,8 +112,8 @@ def rate_interval(success: np.ndarray, level: float = LEVEL) -> Estimate:
     "Confidence Intervals for Proportions with Small Expected Number of Positive Counts Estimated
     from Survey Data", Survey Methodology 24.
 
-    In the effective size, p and se include one solved and one failed pseudo-task. The interval
-    therefore has a width even at a rate of 0 or 1.
+    In the effective size, p and se include one solved and one failed pseudo-task, so that the
+    interval has a positive width even at a rate of 0 or 1.
     """
     success = _table(success)
     seeds, tasks = success.shape
@@ -129,18 +126,18 @@ def rate_interval(success: np.ndarray, level: float = LEVEL) -> Estimate:
         shrunk = (success.mean(axis=0).sum() + 1) / (tasks + 2)
         effective = shrunk * (1 - shrunk) / error**2
         quantile = stats.t.ppf((1 + level) / 2, freedom)
-        # Pass the tail probability, not the level. With two seeds the tail may be 1e-37, and the
-        # level 1 - 1e-37 would be rounded to 1. Without `max`, a tail could underflow to 0.
+        # Pass the tail probability instead of the level, because a tail of 1e-37, possible with two
+        # seeds, would round the level to 1. `max` prevents underflow of the tail to 0.
         tails = max(2 * stats.norm.sf(quantile), 1e-300)
         lower, upper = wilson_interval(mean * effective, effective, tails)
     return Estimate(mean, min(lower, mean), max(upper, mean), error, freedom, seeds, tasks)
 
 
 def mean_interval(values: np.ndarray, level: float = LEVEL) -> Estimate:
-    """Mean of a crossed table [seeds, tasks] of any numbers, and its t interval.
+    """Mean of a crossed table [seeds, tasks] of real numbers, and its t interval.
 
-    Use it for returns and their paired differences. Returns are not counts, so the interval
-    includes no pseudo-tasks and is not clipped.
+    For returns and their paired differences. Returns are not counts, so there are no pseudo-tasks
+    and the interval is not clipped.
     """
     values = _table(values)
     error, freedom = two_level_variance(values)
@@ -150,10 +147,10 @@ def mean_interval(values: np.ndarray, level: float = LEVEL) -> Estimate:
 
 
 def wilson_interval(successes: float, trials: float, tails: float = ALPHA) -> tuple[float, float]:
-    """Wilson's score interval of a proportion; counts may be fractional (effective) numbers.
+    """Wilson's score interval of a proportion; counts may be fractional (effective sizes).
 
     Source: Wilson 1927, "Probable Inference, the Law of Succession, and Statistical Inference"
-    (https://doi.org/10.1080/01621459.1927.10502953). `tails` is the probability of both tails.
+    (https://doi.org/10.1080/01621459.1927.10502953). `tails` is the total two-tailed probability.
     """
     lower, upper = proportion_confint(successes, trials, alpha=tails, method="wilson")
     return max(0.0, float(lower)), min(1.0, float(upper))
@@ -171,18 +168,18 @@ def holm(p_values: list[float]) -> list[float]:
 
 
 def of_pairs(different: list[float], equivalent: list[float]) -> tuple[list[float], list[float]]:
-    """Adjusted p-values of two tests of each pair, of which at most one is of a true hypothesis.
+    """Adjusted p-values of a difference test and an equivalence test of each pair.
 
-    A pair's difference is 0, or it is not within the margin, or neither: so of 2m hypotheses at
-    most m are true. In Holm's procedure the factor of a step is then the number of pairs with a
-    hypothesis left, if that is less than the number of hypotheses left. Source: Shaffer 1986,
-    "Modified Sequentially Rejective Multiple Test Procedures"
+    The null hypotheses of a pair, a difference of 0 and a difference outside the margin, exclude
+    each other, so at most m of the 2m hypotheses are true. The factor of a step in Holm's procedure
+    is then the smaller of two numbers: remaining hypotheses, and pairs with a remaining hypothesis.
+    Source: Shaffer 1986, "Modified Sequentially Rejective Multiple Test Procedures"
     (https://doi.org/10.1080/01621459.1986.10478341).
 
     Args:
-        different: p-values that a pair's difference is 0.
-        equivalent: p-values that it is not within the margin, of the same pairs; or empty, which
-            makes it Holm's correction.
+        different: p-values of the difference tests.
+        equivalent: p-values of the equivalence tests of the same pairs. If empty, the result is
+            Holm's correction.
     """
     p_values = np.array([*different, *equivalent])
     pairs, highest = len(different), 0.0
@@ -196,19 +193,18 @@ def of_pairs(different: list[float], equivalent: list[float]) -> tuple[list[floa
 
 
 def probability_of_improvement(method: np.ndarray, baseline: np.ndarray) -> float | None:
-    """Share of pairs (method's run, baseline's run) in which the method's run is higher.
+    """Share of pairs (method's run, baseline's run) in which the method's run scores higher.
 
-    Both are tables [seeds, tasks] of scores. This is Mann and Whitney's statistic over the mean
-    scores of runs; a tie counts half. It is None if each arm has a single run, because the share
+    Both are tables [seeds, tasks] of scores. This is the Mann-Whitney statistic of the runs' mean
+    scores over the panel; ties count half. None if each arm has a single run, because the share
     could only be 0, 1/2 or 1. Source: Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge
-    of the Statistical Precipice" (https://arxiv.org/abs/2108.13264). Here a run's score is its
-    mean over the whole panel.
+    of the Statistical Precipice" (https://arxiv.org/abs/2108.13264).
     """
     method, baseline = _table(method), _table(baseline)
     pairs = method.shape[0] * baseline.shape[0]
     if pairs == 1:
         return None
-    # Compare rounded sums, so that equal scores tie exactly.
+    # Sums are rounded so that equal scores tie exactly.
     mine, theirs = (np.round(table.sum(axis=1), 9) for table in (method, baseline))
     test = stats.mannwhitneyu(mine, theirs, method="asymptotic")
     return float(test.statistic / pairs)
@@ -217,7 +213,7 @@ def probability_of_improvement(method: np.ndarray, baseline: np.ndarray) -> floa
 def verdict(mean: float, adjusted_p: float, n_seeds: int, alpha: float = ALPHA) -> str:
     """`better`, `worse` or `inconclusive`, from the Holm-adjusted p-value of a difference.
 
-    With fewer than `FEWEST_SEEDS` seeds there is none: it is `one seed` or `too few seeds`.
+    With fewer than `FEWEST_SEEDS` seeds it is `one seed` or `too few seeds`.
     """
     if n_seeds < FEWEST_SEEDS:
         return "one seed" if n_seeds == 1 else "too few seeds"
@@ -229,8 +225,8 @@ def verdict(mean: float, adjusted_p: float, n_seeds: int, alpha: float = ALPHA) 
 def with_verdicts(table: pd.DataFrame, level: float) -> pd.DataFrame:
     """Add `p_holm` and `verdict` to a family's table with difference, n_seeds and p_value.
 
-    With fewer than `FEWEST_SEEDS` seeds the p-values become NaN; with one seed, the columns that
-    rest on the choice of tasks alone, too.
+    With fewer than `FEWEST_SEEDS` seeds the p-values become NaN. With one seed, so do the columns
+    that are based on tasks only.
     """
     table = table.assign(p_holm=holm(table["p_value"].tolist()))
     rows = zip(table["difference"], table["p_holm"], table["n_seeds"], strict=True)
@@ -244,5 +240,5 @@ def with_verdicts(table: pd.DataFrame, level: float) -> pd.DataFrame:
 def _table(values: np.ndarray) -> np.ndarray:
     values = np.asarray(values, dtype=float)
     if values.ndim != 2 or values.shape[0] < 1 or values.shape[1] < 2:
-        raise ValueError(f"a table [seeds, tasks >= 2] is expected, not shape {values.shape}")
+        raise ValueError(f"expected a table [seeds, tasks >= 2], not shape {values.shape}")
     return values

@@ -1,15 +1,15 @@
-"""Number of trajectories until an arm reaches a score; runs that never do are censored.
+"""Number of trajectories until an arm reaches a score threshold, with censoring.
 
-All play counts, continuations too (`hgrpo.trajectories.log_row`). A run reaches a threshold in
-the first round whose greedy test score is at least as high. What happens between two evaluations is
-unknown, so times are ends of rounds. A run that does not reach it by the common horizon, the end of
-the run that plays the fewest trajectories, is censored there. Kaplan and Meier's estimator and the
-mean restricted to that horizon take this into account.
+All trajectories count, including continuations (`hgrpo.trajectories.log_row`). A run reaches a
+threshold in the first round whose greedy test score is at least as high. Times are ends of rounds,
+because scores between evaluations are unknown. A run that does not reach it by the common horizon,
+the end of the run with the fewest trajectories, is censored there. The Kaplan-Meier estimator and
+the mean restricted to that horizon take censoring into account.
 Sources: Kaplan and Meier 1958, "Nonparametric Estimation from Incomplete Observations"
 (https://doi.org/10.1080/01621459.1958.10501452); Royston and Parmar 2013, "Restricted mean survival
 time" (https://doi.org/10.1186/1471-2288-13-152).
 
-There are no verdicts on times.
+Times have no verdicts.
 """
 
 from collections.abc import Sequence
@@ -20,18 +20,17 @@ from statsmodels.duration.survfunc import SurvfuncRight
 
 from hgrpo.evaluation.over_seeds import seed_interval
 
-# Columns of a table of the play of runs up to the end of each round.
+# Columns of a table of cumulative play at the end of each round.
 PLAY = ["method", "seed", "round", "trajectories", "replies"]
-# Shares of the way from the supervised policy to the reference's last round.
+# Fractions of the way from the supervised policy's score to that of the reference's last round.
 SHARES = (0.25, 0.5, 0.75)
 
 
 def derived(start: float, end: float) -> list[float]:
     """Thresholds at `SHARES` of the way from `start` to `end`, rounded to whole per cent.
 
-    The reference's last round is the end, so no arm's result on the test panel chooses the
-    thresholds that it is measured by. If the reference ends no higher than `start`, `start` is the
-    only threshold.
+    `end` is the score of the reference's last round, so that the results of the other arms do not
+    affect the thresholds. If `end` is not above `start`, `start` is the only threshold.
     """
     if end <= start:
         return [round(start, 2)]
@@ -39,7 +38,7 @@ def derived(start: float, end: float) -> list[float]:
 
 
 def without_zero(thresholds: Sequence[float], scores: pd.Series) -> list[float]:
-    """The thresholds without 0, which every run reaches at once unless some score is negative."""
+    """Drop a threshold of 0, which every run reaches at once, unless a score is negative."""
     return [each for each in thresholds if each != 0 or (scores < 0).any()]
 
 
@@ -49,12 +48,12 @@ def first_rounds(
     """One row per threshold and run: whether and when the run reached the threshold.
 
     Args:
-        runs: a run's score by round, with the columns method, seed, round and `column`.
-        play: play of each run up to the end of each round, with the columns `PLAY`.
+        runs: scores by round, with the columns method, seed, round and `column`.
+        play: cumulative play at the end of each round, with the columns `PLAY`.
 
     Returns:
-        Columns threshold, method, seed, reached, round, trajectories and replies at which the run
-        reached the threshold or ended without it, and end: the trajectories at its end.
+        Columns threshold, method, seed and reached; round, trajectories and replies when the run
+        reached the threshold, or at its end if it did not; and end, the trajectories at its end.
     """
     rows = []
     played = play.set_index(PLAY[:3])[PLAY[3:]]
@@ -80,7 +79,7 @@ def first_rounds(
 
 
 def curve(times: Sequence[float], reached: Sequence[bool]) -> tuple[np.ndarray, np.ndarray]:
-    """Kaplan and Meier's estimate: times of steps, and the share of runs that have not got there.
+    """Kaplan-Meier estimate: times of steps, and share of runs still below the threshold.
 
     The first time is 0, with share 1.
     """
@@ -97,13 +96,13 @@ def restricted_mean(times: Sequence[float], reached: Sequence[bool], horizon: fl
 
 
 def summary(first: pd.DataFrame, reference: str, level: float) -> pd.DataFrame:
-    """One row per threshold and arm; `first` is what `first_rounds` returned.
+    """One row per threshold and arm; `first` is the table of `first_rounds`.
 
-    The horizon of the restricted mean is the end of the run that plays the fewest trajectories.
-    `reached` counts the runs that reach the threshold by then, and the mean's interval ends there.
-    The difference from the reference is paired by seed; intervals are t intervals over seeds, NaN
-    with one seed, and where all values are equal. The median is NaN unless more than half of the
-    runs reach the threshold by the horizon.
+    The horizon of the restricted mean is the end of the run with the fewest trajectories. `reached`
+    is the number of runs that reach the threshold by then, and the mean's interval is clipped
+    there. The difference from the reference is paired by seed. Intervals are t intervals over
+    seeds, NaN with one seed or if all values are equal. The median is NaN unless more than half of
+    the runs reach the threshold by the horizon.
     """
     if first.empty:
         return pd.DataFrame()
@@ -137,7 +136,7 @@ def summary(first: pd.DataFrame, reference: str, level: float) -> pd.DataFrame:
 def curves(first: pd.DataFrame) -> pd.DataFrame:
     """Share of each arm's runs that reached each threshold, by trajectories; from 0 to the horizon.
 
-    One row per step of `curve`, and one at the horizon, where each line ends.
+    One row per step of `curve`, and a last row at the horizon.
     """
     horizon, parts = common_horizon(first), []
     for (threshold, method), mine in first.groupby(["threshold", "method"], sort=False):
@@ -155,12 +154,12 @@ def curves(first: pd.DataFrame) -> pd.DataFrame:
 
 
 def common_horizon(first: pd.DataFrame) -> float:
-    """The trajectories until which all runs were followed; `first` is from `first_rounds`."""
+    """Number of trajectories reached by all runs; `first` is from `first_rounds`."""
     return float(first["end"].min())
 
 
 def _ends(values: pd.Series, level: float, prefix: str) -> dict[str, float]:
-    if values.nunique() < 2:  # times are ends of rounds, so equal ones say little about the spread
+    if values.nunique() < 2:  # equal times, rounded up to ends of rounds, do not show the spread
         lower = upper = np.nan
     else:
         estimate = seed_interval(values.to_numpy(), level)

@@ -1,10 +1,10 @@
-"""Pairs of arms that are one method under two names: their advantages are equal up to scale.
+"""Pairs of arms that are the same method under two names: advantages are equal up to scale.
 
-Of two advantages a and b over the same turns, the best common factor leaves the share
+For advantages a and b over the same turns, the unexplained share after scaling is
 
-    1 - (a . b)^2 / (|a|^2 |b|^2)
+    1 - (a . b)^2 / (|a|^2 |b|^2),
 
-of the squares of either unexplained, and all of them if a . b <= 0.
+and 1 if a . b <= 0.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ import pandas as pd
 
 from hgrpo.evaluation.truth.update_settings import ArmUpdate
 
-# Largest unexplained share of two arms that are nearly one method.
+# Largest unexplained share at which two arms are nearly the same method.
 NEAR = 1e-3
 _COLUMNS = ["method_a", "method_b", "label_a", "label_b", "unexplained"]
 # The keys of a method that affect its advantages.
@@ -23,7 +23,7 @@ _ADVANTAGES = {"credit", "alpha", "group_norm", "turn_norm", "norm_floor"}
 
 
 def unexplained(a: np.ndarray, b: np.ndarray) -> float:
-    """The share above, for float64 [turns]; NaN if one of them is 0 everywhere."""
+    """Unexplained share of two advantages, float64 [turns]; NaN if either is all zeros."""
     squares = float(a @ a) * float(b @ b)
     return 1 - max(0.0, float(a @ b)) ** 2 / squares if squares else float("nan")
 
@@ -33,14 +33,14 @@ def twins(
     updates: Mapping[str, ArmUpdate],
     labels: Mapping[str, str],
 ) -> pd.DataFrame:
-    """The pairs that are, or nearly are, one method: names, labels and the share `unexplained`.
+    """Pairs that are, or nearly are, the same method: names, labels and the share `unexplained`.
 
-    The arms of a pair differ in settings of their advantages only. Of declared twins, which differ
-    in their random numbers only, the first counts. Null controls are left out.
+    The arms of a pair differ only in settings of their advantages. Only the first of declared twins
+    (arms that differ in their random numbers only) is included. Null controls are excluded.
 
     Args:
-        advantages: for the rollouts of each policy, method -> float64 [turns]; NaN for turns that
-            were not credited.
+        advantages: for the rollouts of each policy, method -> float64 [turns]; NaN for turns
+            without credit.
     """
     arms: list[str] = []
     for name, update in updates.items():
@@ -60,7 +60,7 @@ def twins(
 
 
 def _differ(a: ArmUpdate, b: ArmUpdate) -> set[str]:
-    """The keys in which two arms differ, random numbers and names apart."""
+    """Keys in which two arms differ, except for random numbers and names."""
     names = {"name", "label", "stream", "training"}
     one, two = (u.method.model_dump(exclude=names) | {"training": u.training} for u in (a, b))
     return {key for key, value in one.items() if two[key] != value}

@@ -1,4 +1,4 @@
-"""The arms of a study in the report: order, label, colour, marker and line."""
+"""Arms of a study in the report: order, label, colour, marker and line style."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,15 +10,14 @@ from hgrpo.credit.settings import CreditSettings
 from hgrpo.errors import UserError
 from hgrpo.evaluation.designs import alpha_sweep
 
-# Colours after Okabe and Ito. Colour-blind readers can tell them apart on light and dark pages.
+# Okabe-Ito palette, which is safe for colour-blind readers on light and dark pages.
 UNTRAINED_COLOUR = "#80868f"
 REFERENCE_COLOUR = "#3a86c8"
 COLOURS = ("#e07b00", "#009e73", "#c864a0", "#b8a000", "#d5482f", "#4fb3e8", "#8c6bd1", "#8a6a4f")
 MARKERS = ("s", "^", "D", "v", "P", "X", "*", "<")
-# After eight arms the colours repeat, and line and marker tell the arms apart.
+# After eight arms the colours repeat, with other line styles and markers.
 LINES = ("-", "--", "-.")
-# In a sweep of alpha, an arm's colour shows its alpha. All these colours are visible on light and
-# dark pages.
+# Colour map of alpha in an alpha sweep, visible on light and dark pages.
 BLEND = LinearSegmentedColormap.from_list(
     "alpha", ["#8a5cc9", "#3a86c8", "#17a08a", "#7f9f1f", "#c98f00"]
 )
@@ -26,7 +25,7 @@ BLEND = LinearSegmentedColormap.from_list(
 
 @dataclass(frozen=True)
 class Arm:
-    """One method of the study, with its look in all figures and tables."""
+    """One method of the study, with its style in all figures and tables."""
 
     name: str
     label: str
@@ -44,9 +43,9 @@ class Arm:
 
 @dataclass(frozen=True)
 class Arms:
-    """All arms by name in display order, the reference's name, its A/A twins, the user's own arms.
+    """All arms by name in display order; the reference, its A/A twins, and the user's own arms.
 
-    The reference is not among the arms if only other arms were run.
+    `reference` may be missing from the arms, if it was not run.
     """
 
     by_name: Mapping[str, Arm]
@@ -76,7 +75,7 @@ class Arms:
         return next((name for name, arm in self.by_name.items() if not arm.trained), None)
 
     def with_figure(self, figure: str) -> list[str]:
-        """The trained arms whose credit assigner declares the figure `figure`."""
+        """The trained arms whose credit assigner declares this figure."""
         return [name for name in self.trained if figure in self.by_name[name].credit.figures]
 
     @property
@@ -85,24 +84,24 @@ class Arms:
         return [name for name in self.trained if self.by_name[name].credit.fits]
 
     def is_control(self, name: str) -> bool:
-        """Whether an arm is a control: altered credit, the oracle's credit, or an A/A twin."""
+        """Whether an arm is a control: altered credit, oracle credit, or an A/A twin."""
         credit = self.by_name[name].credit
         known = credit.is_control or credit.correlation_with_oracle is not None
         return known or name in self.twins
 
     def label(self, name: str) -> str:
-        """The arm's label; the name itself for a reference that was not run."""
+        """The arm's label; for a reference that was not run, its name."""
         return self.by_name[name].label if name in self.by_name else name
 
 
 def read_arms(config: Mapping) -> Arms:
-    """Read the arms from the settings that `hgrpo.stages.comparison.comparison` makes.
+    """Read the arms from the settings of `hgrpo.stages.comparison.comparison`.
 
     UserError if `methods` or `reference` is missing, or more than one arm is untrained.
     """
     for key in ("methods", "reference"):
         if key not in config:
-            raise UserError(f"--config: key {key!r} is missing")
+            raise UserError(f"--config: missing key {key!r}")
     methods = {name: config["methods"][name] for name in config.get("order", config["methods"])}
     reference, sweep = config["reference"], alpha_sweep(methods)
     arms, others = {}, 0
@@ -128,7 +127,7 @@ def read_arms(config: Mapping) -> Arms:
 
 
 def _is_twin(method: Mapping, other: Mapping | None) -> bool:
-    """Whether two arms differ in their random numbers only."""
+    """Whether two arms differ only in their random numbers."""
     unread = dict.fromkeys(("name", "label", "stream"))
     alike = other is not None and {**method, **unread} == {**other, **unread}
     return alike and method.get("stream") != other.get("stream")

@@ -1,7 +1,7 @@
-"""Sends training logs to dashboards: TensorBoard event files or Weights & Biases runs.
+"""Send training logs to dashboards: TensorBoard event files or Weights & Biases runs.
 
-The training jobs only write logs, and this module reads them. Therefore an unreachable dashboard
-cannot stop a run, and a user can still send the logs of a finished study.
+The logs are read from the files of the training jobs. An unreachable dashboard therefore cannot
+stop a run, and logs can also be sent after a study has finished.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from hgrpo.learning.scratch import rows_file, step_folders
 if TYPE_CHECKING:
     from hgrpo.store.plan import Planned
 
-# These columns say which step a log row belongs to. All other columns are measurements.
+# Columns that identify the step of a log row. All other columns are measurements.
 _PLACES = ("step", "round")
 
 
@@ -48,14 +48,14 @@ def run_plans(jobs: Iterable["Planned"]) -> list[RunPlan]:
 
 
 def run_log(plan: RunPlan) -> tuple[list[dict], bool]:
-    """The rows of all steps saved so far, also of an unfinished round; whether the run is done."""
+    """Rows of all saved steps, including an unfinished round, and whether the run is finished."""
     made = [*takewhile(lambda each: each.made, plan.rounds)]
     rows = [row for each in made for row in _read(Path(each.folder, "train_log.json"))["rows"]]
     done = len(made) == len(plan.rounds)
     begun = [] if done else [*(plan.rounds[len(made)].entry / "unfinished").glob("*/")]
     if begun:
         steps = step_folders(max(begun, key=lambda path: path.stat().st_mtime))
-        with suppress(FileNotFoundError):  # the job has just saved a later step, or started again
+        with suppress(FileNotFoundError):  # the job has just saved a later step, or restarted
             rows += _read(rows_file(steps[-1])) if steps else []
     return rows, done
 
@@ -68,9 +68,9 @@ def _read(path: Path) -> dict | list:
 
 
 class Writer(NamedTuple):
-    """Two functions that send the log of one run.
+    """Functions that send the log of one run.
 
-    `write(scalars, step)` sends one row. `step` counts through all rounds of the run. `close()`
+    `write(scalars, step)` sends one row, with steps numbered over all rounds of the run. `close()`
     flushes the buffer.
     """
 
@@ -79,7 +79,7 @@ class Writer(NamedTuple):
 
 
 def tensorboard_run(folder: Path) -> Writer:
-    """Open a TensorBoard event folder for one run; new events replace those of an earlier call."""
+    """Open a TensorBoard event folder for one run; replaces events of an earlier call."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
@@ -95,7 +95,7 @@ def tensorboard_run(folder: Path) -> Writer:
 
 
 def wandb_run(project: str, study: str, plan: RunPlan, identity: str) -> Writer:
-    """Open a W&B run; if a run with this identity, method and seed exists, continue that run."""
+    """Open a W&B run; resume it if a run with this identity, method and seed already exists."""
     try:
         import wandb
     except ImportError:
@@ -117,10 +117,7 @@ def wandb_run(project: str, study: str, plan: RunPlan, identity: str) -> Writer:
 
 
 class Board:
-    """Sends the log rows of a study's trained runs to dashboards, each row once.
-
-    `plans` lists these runs.
-    """
+    """Sends each log row of the trained runs `plans` to dashboards once."""
 
     def __init__(
         self,
@@ -149,14 +146,14 @@ class Board:
         return unfinished
 
     def close(self) -> int:
-        """Close all writers; return how many rows were sent."""
+        """Close all writers; return the number of rows sent."""
         for writers in self._writers.values():
             for writer in writers:
                 writer.close()
         return sum(self._written.values())
 
     def _of(self, plan: RunPlan) -> list[Writer]:
-        """The run's writers; make them at the first call."""
+        """The run's writers, created on the first call."""
         if plan.home not in self._writers:
             study = self._results.resolve().name
             made = self._writers[plan.home] = []
@@ -168,7 +165,7 @@ class Board:
 
 
 def scalars(row: dict) -> dict[str, float]:
-    """The numbers in a log row, without its step and round."""
+    """Numeric entries of a log row, except for its step and round."""
     return {
         name: float(value)
         for name, value in row.items()

@@ -1,4 +1,4 @@
-"""Sentences at the top of the report: poor starts, idle credit, equal arms, published spread."""
+"""Cautions at the top of the report: poor starts, ineffective credit, equal arms, seed spread."""
 
 import json
 from collections import Counter, defaultdict
@@ -20,7 +20,7 @@ PUBLISHED = Path(__file__).with_name("published_spread.json")
 
 
 def cautions(inputs: Inputs, scripted: pd.DataFrame) -> list[str]:
-    """The cautions about the expert, the SFT policy, and the round with the most dead groups.
+    """Cautions about the expert, the SFT policy, and the round with the most dead groups.
 
     `scripted` is from `tables.scripted_players`.
     """
@@ -43,7 +43,7 @@ def cautions(inputs: Inputs, scripted: pd.DataFrame) -> list[str]:
 
 
 def arm_cautions(arms: Arms, rounds: Sequence[Mapping]) -> list[str]:
-    """Arms whose turn credit had no effect, and arms whose final weights are equal.
+    """Cautions about arms whose turn credit had no effect, and about equal final weights.
 
     `rounds` are the contents of every round's summary.json.
     """
@@ -62,15 +62,15 @@ def arm_cautions(arms: Arms, rounds: Sequence[Mapping]) -> list[str]:
     for (seed, _), labels in ends.items():
         equal[tuple(sorted(labels))].append(str(seed))
     return cautions + [
-        f"{listing(list(labels))} are one arm in seed {', '.join(seeds)}: their final weights are "
-        "equal bit for bit."
+        f"{listing(list(labels))} are the same arm in seed {', '.join(seeds)}: their final weights "
+        "are bit-identical."
         for labels, seeds in equal.items()
         if len(labels) > 1
     ]
 
 
 def twin_cautions(folder: Path | None) -> list[str]:
-    """A sentence for each pair of arms in twins.csv; empty before `credit_agreement` has run."""
+    """One caution per pair of arms in twins.csv; empty before `credit_agreement` has run."""
     path = folder / "twins.csv" if folder else None
     if path is None or not path.is_file():
         return []
@@ -78,7 +78,7 @@ def twin_cautions(folder: Path | None) -> list[str]:
 
 
 def confounded(arms: Arms, snapshots: Sequence[Mapping]) -> list[str]:
-    """Arms that differ from the reference in credit and in other settings of method or training.
+    """Caution about arms that differ from the reference in credit and in other settings.
 
     `snapshots` are the contents of every round's config.yaml.
     """
@@ -98,14 +98,14 @@ def confounded(arms: Arms, snapshots: Sequence[Mapping]) -> list[str]:
         differ[listing(sorted(keys))].append(arms.label(name))
     return [
         f"{listing(labels)} {'differs' if len(labels) == 1 else 'differ'} from "
-        f"{arms.label(arms.reference)} in {keys} too, not in credit alone."
+        f"{arms.label(arms.reference)} not only in credit, but also in {keys}."
         for keys, labels in differ.items()
         if keys
     ]
 
 
 def more_play(arms: Arms, rounds: Sequence[Mapping]) -> list[str]:
-    """Arms that played over a fifth more turns than the reference, continuations included.
+    """Arms that played over 20 % more turns than the reference, including continuations.
 
     `rounds` are the contents of every round's summary.json.
     """
@@ -124,12 +124,12 @@ def more_play(arms: Arms, rounds: Sequence[Mapping]) -> list[str]:
 
 
 def published_spread(study: str, overridden: Collection[str], reference: str) -> str:
-    """A sentence on how far a study's published seeds spread; "" if none fit its settings."""
+    """A sentence on the spread of a study's published seeds; "" if none match its settings."""
     row = json.loads(PUBLISHED.read_text(encoding="utf-8")).get(study)
     if row is None or not set(overridden) <= {"seeds", "methods", "mine", "description"}:
         return ""
     read = "after the last round " if row["endpoint"] == "last_round" else ""
     return (
-        f"In the {row['seeds']} published seeds of this study, the difference of one seed from "
+        f"Over the {row['seeds']} published seeds of this study, a single seed's difference from "
         f"{reference} {read}has a standard deviation of {100 * row['deviation']:.1f} points."
     )

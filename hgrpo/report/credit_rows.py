@@ -1,4 +1,4 @@
-"""Rows of the page's tables of credit: trajectories, turn by turn, with a cell per arm."""
+"""Rows of the page's credit tables: trajectories, turn by turn, with a cell per arm."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,11 +11,11 @@ from hgrpo.report.figures.credit import OWN, shades
 from hgrpo.report.logs import TRAJECTORY
 
 _TEXTS = ["goal", "observation", "action"]
-OBSERVATION = 400  # longest observation shown under an action, in characters
+OBSERVATION = 400  # maximum length of an observation shown under an action, in characters
 
 
 def credit_pictures(folder: Path, arms: Arms) -> list[dict]:
-    """The trajectories of the first batch: each turn with a cell per arm."""
+    """Trajectories of the first batch, with a cell per turn and arm."""
     pictures = []
     for picture in _trajectories(folder / "credit.csv", TRAJECTORY):
         names = [name for name in arms.trained if name in set(picture["method"])]
@@ -33,7 +33,7 @@ def credit_pictures(folder: Path, arms: Arms) -> list[dict]:
 
 
 def own_pictures(folder: Path, arms: Arms) -> list[dict]:
-    """Trajectories of the last round of arms that learn their credit, with a cell per quantity."""
+    """Trajectories of the last round, for arms with learned credit, with a cell per quantity."""
     pictures = []
     for picture in _trajectories(folder / "credit_last_round.csv", ["method", *TRAJECTORY]):
         columns = [name for name in OWN if picture[name].fillna(0).any() or name == "credit"]
@@ -54,10 +54,10 @@ def own_pictures(folder: Path, arms: Arms) -> list[dict]:
 
 
 def _trajectories(path: Path, keys: list[str]) -> list[pd.DataFrame]:
-    """One table per trajectory of a CSV file of credit; empty without the file."""
+    """One table per trajectory of a CSV file of credit; empty if the file does not exist."""
     if not path.exists():
         return []
-    # Texts may be empty or read "NA"; an empty number is missing.
+    # Texts may be empty or equal to "NA", so only empty numbers are missing values.
     numbers = pd.read_csv(path, nrows=0).columns.difference(_TEXTS)
     table = pd.read_csv(path, keep_default_na=False, na_values={name: [""] for name in numbers})
     return [picture for _, picture in table.groupby(keys, sort=False)]
@@ -84,9 +84,9 @@ def _picture(picture: pd.DataFrame) -> dict:
 
 
 def _cells(values: Iterable[float], shade: Iterable[float]) -> list[dict]:
-    """Cells of a row: the value as text, and the strength of its shade, 0 to 0.6.
+    """Cells of a row: the value as text, and the opacity of its shade, 0 to 0.6.
 
-    A turn that dynamic sampling left out of the update has no advantage, so its cell is empty.
+    The cell is empty for a turn without advantage, which dynamic sampling excluded from the update.
     """
     return [
         {"text": _signed(value), "shade": round(0.6 * abs(float(dark)), 3), "up": value > 0}
@@ -97,7 +97,7 @@ def _cells(values: Iterable[float], shade: Iterable[float]) -> list[dict]:
 
 
 def _signed(value: float) -> str:
-    """The value with a sign and two decimals; "0.00" if it rounds to zero, "0" if it is zero."""
+    """Format with a sign and two decimals; "0.00" if it rounds to zero, "0" if it is zero."""
     text = f"{value:+.2f}".replace("-", words.MINUS)
     return "0" if value == 0 else text[1:] if text[1:] == "0.00" else text
 

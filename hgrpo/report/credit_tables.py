@@ -1,4 +1,4 @@
-"""Writes a comparison of credit assigners: credits, checks, correlations, truth, and figures."""
+"""Tables and figures of a comparison of credit assigners."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -32,13 +32,13 @@ def write(
     labels: Mapping[str, str],
     folder: Path,
 ) -> pd.DataFrame:
-    """Write the tables and figures into `folder`; equal credit gives equal bytes.
+    """Write the tables and figures into `folder`; output is byte-identical for equal credit.
 
-    Agreement and gallery show the last of the rollouts. Returns the table of `twins`.
+    Agreement and gallery use the rollouts of the last policy. Returns the table of `twins`.
 
     Args:
         played: rollouts of one or several policies, with finished computations.
-        updates: method -> settings of its advantages; methods without are not among the twins.
+        updates: method -> settings of its advantages; `twins` excludes methods without settings.
         labels: method -> label, in display order.
     """
     parts = [credit_table(_by_method(each.plan, labels), each.rollouts) for each in played]
@@ -66,7 +66,7 @@ def _write_truth(
     folder: Path,
 ) -> list[Drawing]:
     """Write truth.csv, truth_gradients.csv and truth_errors.csv; return the figures."""
-    # Imported here because advantages need torch, which credit alone may not.
+    # Imported here because advantages require torch, which credit may not.
     from hgrpo.evaluation.truth.methods import truth_tables
 
     parts = [truth_tables(each, updates, labels) for each in played]
@@ -89,7 +89,7 @@ def _write_truth(
 def _advantages(
     played: Played, updates: Mapping[str, ArmUpdate], labels: Mapping[str, str]
 ) -> dict[str, np.ndarray]:
-    # Imported here because advantages need torch, which credit alone may not.
+    # Imported here because advantages require torch, which credit may not.
     from hgrpo.evaluation.truth.update import update_advantages
 
     named, credits = played.rollouts.named, _by_method(played.plan, labels)
@@ -153,11 +153,11 @@ def _heat_map(
     constant = [labels[name] for name in credits if name not in varied]
     remarks = []
     if constant:
-        remarks.append(f"Left out because their credit does not vary: {', '.join(constant)}.")
+        remarks.append(f"Omitted because their credit does not vary: {', '.join(constant)}.")
     for computed in plan:
         first, *others = (labels[name] for name in computed.methods)
         if others and computed.methods[0] in varied:
-            remarks.append(f"{first} also stands for {', '.join(others)}.")
+            remarks.append(f"{first} also represents {', '.join(others)}.")
         if computed.note:
             remarks.append(f"{first}: {computed.note}.")
     return figures.heat_map(pairs, {name: labels[name] for name in varied}, remarks)
@@ -166,7 +166,7 @@ def _heat_map(
 def _gallery(
     credits: Mapping[str, np.ndarray], rollouts: SharedRollouts, labels: Mapping[str, str]
 ) -> Drawing:
-    # If no method gave credit, the row of zeros makes every trajectory count as complete.
+    # The row of zeros makes every trajectory complete if there is no credit at all.
     known = np.isfinite([np.zeros(rollouts.lengths.sum()), *credits.values()]).all(axis=0)
     complete = [bool(part.all()) for part in np.split(known, np.cumsum(rollouts.lengths)[:-1])]
     returns = rollouts.sums("return")

@@ -1,4 +1,4 @@
-"""Writes CSV files that all readers parse alike."""
+"""Write CSV files that parse identically in all readers."""
 
 from pathlib import Path
 
@@ -8,8 +8,8 @@ import pandas as pd
 def write_csv(table: pd.DataFrame, path: Path, float_format: str | None = None) -> None:
     r"""Write a table without its index.
 
-    A policy may sample a carriage return, which the file holds as the two characters \r. Before
-    Python 3.13, the csv module does not quote a carriage return, and readers would end the line.
+    Carriage returns, which a policy may sample, are escaped as the two characters \r. Before Python
+    3.13, the csv module does not quote them, so readers would end the line.
     """
     returns = {
         name: column.map(lambda cell: str(cell).replace("\r", r"\r"), na_action="ignore")

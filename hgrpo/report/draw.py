@@ -1,4 +1,4 @@
-"""Draws the figures of a study and of its single runs."""
+"""Draw the figures of a study and of its single runs."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -29,7 +29,7 @@ def drawings(
     last: Mapping[str, pd.DataFrame],
     fits: pd.DataFrame,
 ) -> Iterator[Drawing]:
-    """Draw the figures of a study, then those of single runs; arguments as for `draw_all`."""
+    """Yield the figures of a study, then those of single runs; arguments as in `draw_all`."""
     yield from study_drawings(inputs, turns, last, fits)
     for method in inputs.arms.trained:
         runs = inputs.logs[inputs.logs["method"] == method]
@@ -43,7 +43,7 @@ def study_drawings(
     last: Mapping[str, pd.DataFrame],
     fits: pd.DataFrame,
 ) -> Iterator[Drawing]:
-    """Draw the figures one at a time, so that only one is open; skip figures without data."""
+    """Yield figures one at a time, so that only one is in memory; skip figures without data."""
     comparison, logs, arms = inputs.comparison, inputs.logs, inputs.arms
     makers = [
         lambda: outcome.forest(comparison, arms),

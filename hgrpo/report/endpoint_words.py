@@ -1,4 +1,4 @@
-"""Names a study's endpoint and measures in sentences, titles of columns and figures."""
+"""Text for a study's endpoint and measures in sentences, column titles and figures."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from hgrpo.report.arms import Arms
 
 @dataclass(frozen=True)
 class Measure:
-    """A quantity that a learning curve shows, with its columns in `Comparison.rounds`."""
+    """A quantity of learning curves, with its columns in `Comparison.rounds`."""
 
     column: str
     lower: str
@@ -22,11 +22,11 @@ class Measure:
 
     @property
     def columns(self) -> tuple[str, str, str]:
-        """The columns of the quantity and of the ends of its interval."""
+        """Columns of the quantity and of its interval's lower and upper ends."""
         return self.column, self.lower, self.upper
 
 
-# 100 times a return is called a score, as papers on shopping agents do.
+# A score is 100 times a return, as in papers on shopping agents.
 SUCCESS = Measure("success", "lower", "upper", "success", " %")
 SCORE = Measure("mean_return", "return_lower", "return_upper", "score", "")
 MEASURES: dict[Score, Measure] = {"success": SUCCESS, "return": SCORE}
@@ -44,9 +44,9 @@ def endpoint_phrase(comparison: Comparison) -> str:
 
 
 def over_budget(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> str:
-    """A sentence that names the arms whose first round took more than the declared budget.
+    """A sentence on the arms whose first round exceeds the declared budget; "" without any.
 
-    "" if there are none. `play` says what each run has played when a round ends.
+    `play` is the cumulative play of each run at the end of each round.
     """
     endpoint = comparison.protocol.settings.endpoint
     if not isinstance(endpoint, Budget):
@@ -61,13 +61,13 @@ def over_budget(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> str:
     if not named:
         return ""
     return (
-        f"The first round took more than {endpoint.budget:,} trajectories for {', '.join(named)}: "
-        "these runs count as the policy that they started from."
+        f"The first round exceeds {endpoint.budget:,} trajectories for {', '.join(named)}: these "
+        "runs are scored by their initial policy."
     )
 
 
 def endpoint_title(name: str, score: Score) -> str:
-    """The title of a column: `area`, `last round, score` or `7,680 trajectories`.
+    """Column title: `area`, `last round, score` or `7,680 trajectories`.
 
     `name` is from `hgrpo.evaluation.endpoint.endpoint_name`.
     """
@@ -77,7 +77,7 @@ def endpoint_title(name: str, score: Score) -> str:
 
 
 def threshold_text(value: float, score: Score) -> str:
-    """A threshold as the study gives it: `45 %`, `45.5 %`, or a score without a unit."""
+    """A threshold without rounding: `45 %`, `45.5 %`, or a score without a unit."""
     return f"{100 * value:g}" + ("\u00a0%" if score == "success" else "")
 
 

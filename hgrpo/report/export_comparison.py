@@ -1,7 +1,7 @@
-"""Makes methods_comparison.json: a study's results in the form of H-GRPO's file of that name.
+"""Export methods_comparison.json: a study's results in the format of H-GRPO's file of that name.
 
-Plotting scripts of the H-GRPO code base read this file. Each arm has the fields below. They come
-from greedy evaluations on the test panel, with the episodes of all seeds taken together:
+The plotting scripts of the H-GRPO code base read this file. Each arm has the fields below, computed
+from greedy evaluations on the test panel, with the episodes of all seeds pooled:
 
   n_rounds                        number of evaluated rounds
   best_, last_, mean_eval_return  mean return in the best round, in the last, and over all rounds
@@ -15,9 +15,9 @@ from greedy evaluations on the test panel, with the episodes of all seeds taken 
   _study                          digest of the study's settings
   _notes                          only for the supervised policy
 
-The best round has the highest avg_R; on a tie, the highest pct_success decides. One definition
-differs: H-GRPO calls an episode with a return above 0 a success. Here `pct_success` is the share of
-successes by the environment's own definition, and `pct_paid` is the share by H-GRPO's definition.
+The best round has the highest avg_R; ties are broken by pct_success. One definition differs: in
+H-GRPO, an episode with a return above 0 is a success. Here `pct_success` uses the environment's
+definition, and `pct_paid` uses that of H-GRPO.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ def methods_comparison(
         manifest[method] = _summary(greedy[greedy["method"] == method])
         if method == comparison.protocol.untrained:
             manifest[method]["_notes"] = (
-                "no reinforcement learning; greedy. At its best temperature on validation, "
+                "no reinforcement learning; greedy. For its best temperature on validation, "
                 f"T={comparison.best_temperature:g}, see tables/methods.csv"
             )
         manifest[method]["_endpoint"] = _endpoint(comparison.endpoints, method)
@@ -54,7 +54,7 @@ def methods_comparison(
 
 
 def study_digest(config: Mapping) -> str:
-    """Digest of the settings in a study's config.yaml, without where and when it was written."""
+    """Digest of the settings in a study's config.yaml, without its provenance."""
     return settings_digest({key: value for key, value in config.items() if key != "provenance"})
 
 

@@ -1,4 +1,4 @@
-"""Writes the report's headline and cautions."""
+"""Headline and cautions of the report."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,9 +34,9 @@ class Answer:
     Attributes:
         headline: collapsed runs, and the arms that differ from the reference.
         sure: whether training significantly beats sampling alone; with too few seeds, the size of
-            chance differences; or the meaning of a study in which no task was solved. May be "".
+            chance differences; or the interpretation of a study without any success. May be "".
         cautions: reasons to distrust the comparison, and remedies.
-        paragraphs: (heading, sentences) each.
+        paragraphs: pairs of heading and sentences.
     """
 
     headline: str
@@ -48,21 +48,21 @@ class Answer:
 def answer(
     comparison: Comparison, arms: Arms, cautions: Sequence[str] = (), spread: str = ""
 ) -> Answer:
-    """The study's findings.
+    """Compose the study's findings.
 
     Args:
-        cautions: further ones.
+        cautions: additional cautions.
         spread: a sentence about the spread of published seeds; "" if unknown.
     """
     sections = {}
     table = comparison.against_reference
     if len(table) and not _too_few(table):
-        differs = f"How sure are the verdicts against {arms.label(arms.reference)}?"
+        differs = f"How certain are the verdicts against {arms.label(arms.reference)}?"
         sections[differs] = paragraphs.on_verdicts(comparison, arms)
     if len(comparison.against_untrained):
         sections["Why compare with sampling alone?"] = paragraphs.on_sampling(comparison, arms)
     if limits := paragraphs.limits(comparison, arms):
-        sections["What this study cannot say"] = limits
+        sections["Limits of this study"] = limits
     collapse = _collapse(comparison, arms)
     first = [*collapse[:1], *_mine(comparison, arms), _headline(comparison, arms)]
     return Answer(
@@ -79,7 +79,7 @@ def _too_few(table: pd.DataFrame) -> bool:
 
 
 def _mine(comparison: Comparison, arms: Arms) -> list[str]:
-    """A sentence for each of the user's arms that was compared with the reference."""
+    """One sentence per user-defined arm that was compared with the reference."""
     table = comparison.against_reference
     return [
         f"yours, {arms.label(row.method)}: {points(row.difference)} points "
@@ -94,9 +94,7 @@ def _mine(comparison: Comparison, arms: Arms) -> list[str]:
 def _headline(comparison: Comparison, arms: Arms) -> str:
     table, reference = comparison.against_reference, arms.label(arms.reference)
     if not arms.has_reference:
-        return (
-            f"The comparison with {reference} waits, because {reference} is not among these arms."
-        )
+        return f"There is no comparison with {reference} yet, because it was not run."
     if not len(table):
         alone = f"Only {reference} was trained, so there is nothing to compare."
         for row in comparison.against_untrained.head(1).itertuples():
@@ -104,8 +102,8 @@ def _headline(comparison: Comparison, arms: Arms) -> str:
             alone += f" Its difference from {than} is {points(row.difference)} points."
         return alone
     if _nothing_won(comparison):
-        done = "solved" if comparison.protocol.settings.score == "success" else "was paid for"
-        return f"No arm {done} a single test task, so there is nothing to compare."
+        done = "solved" if comparison.protocol.settings.score == "success" else "earned reward on"
+        return f"No arm {done} any test task, so there is nothing to compare."
     measured = f"in {endpoint_phrase(comparison)}"
     is_twin = table["method"].isin(arms.twins)
     twins = table.loc[is_twin, "difference"].abs()
@@ -124,16 +122,18 @@ def _headline(comparison: Comparison, arms: Arms) -> str:
             parts.append(f"{compared} {forms[len(rows) > 1]} {reference}")
     if not parts:
         compared = _sized(unclear, arms)
-        return f"Inconclusive: {compared} cannot be told apart from {reference} {measured}{chance}."
+        return (
+            f"Inconclusive: {compared} cannot be distinguished from {reference} {measured}{chance}."
+        )
     parts[0] += f" {measured}"
-    unclear = unclear[~unclear["method"].isin(arms.mine)]  # the first sentence has these
+    unclear = unclear[~unclear["method"].isin(arms.mine)]  # already in the first sentence
     if len(unclear):
         parts.append(f"inconclusive for {_sized(unclear, arms, rest='others')}")
     return f"{'; '.join(parts)}{chance}."
 
 
 def _twins(twins: pd.DataFrame) -> str:
-    """The differences of the A/A twins from the reference, with intervals; "" without twins."""
+    """Differences of the A/A twins from the reference, with intervals; "" without twins."""
     moved = [
         f"{points(row.difference)} points{ends(points(row.lower), points(row.upper), ' ({})')}"
         for row in twins.itertuples()
@@ -143,19 +143,19 @@ def _twins(twins: pd.DataFrame) -> str:
 
 
 def _tested(comparison: Comparison, arms: Arms, measured: str, chance: float) -> str:
-    """The unranked differences of arms that are neither controls nor gated.
+    """Unranked differences of the arms that are neither controls nor gated.
 
     `chance` is as in `_sized`.
     """
     table, reference = comparison.against_reference, arms.label(arms.reference)
     gated = {gate.arm for gate in comparison.protocol.settings.gates}
-    table = table[~table["method"].isin(arms.mine)]  # the first sentence has these
+    table = table[~table["method"].isin(arms.mine)]  # already in the first sentence
     tested = table[[not (name in gated or arms.is_control(name)) for name in table["method"]]]
     if tested.empty and arms.mine:  # their yardsticks
         tested = table[~table["method"].isin(arms.twins)]
     if tested.empty:
         only = "your arms" if arms.mine else "controls"
-        return f"beside {reference}, only {only} were trained"
+        return f"besides {reference}, only {only} were trained"
     return f"{_sized(tested, arms, chance, 'arms under test')} against {reference} {measured}"
 
 
@@ -163,7 +163,7 @@ def _sized(rows: pd.DataFrame, arms: Arms, chance: float = 0.0, rest: str = "arm
     """Arms with their differences in points; one or two arms also with intervals.
 
     Args:
-        chance: largest absolute difference of an A/A twin. Arms with a smaller one are marked.
+        chance: largest absolute difference of an A/A twin. Smaller differences are marked.
     """
     if len(rows) > MOST_NAMED:
         less = int((rows["difference"].abs() < chance).sum())
@@ -179,14 +179,14 @@ def _sized(rows: pd.DataFrame, arms: Arms, chance: float = 0.0, rest: str = "arm
 
 
 def _collapse(comparison: Comparison, arms: Arms) -> list[str]:
-    """A sentence that names the collapsed runs, then a remedy; empty without collapsed runs.
+    """A sentence on the collapsed runs, then a remedy; empty without collapsed runs.
 
-    Controls are left out: their credit is altered so that they do badly.
+    Controls are excluded, because their altered credit is expected to hurt.
     """
     tested = comparison.rounds_by_seed.sort_values("round")
     tested = tested[tested["panel"] == TEST]
     sft = tested.loc[tested["method"] == arms.untrained, "success"].mean()
-    # Without an evaluated SFT policy, a typical run after its first round stands for it.
+    # Without an evaluated SFT policy, use the median run after its first round.
     start = tested.loc[tested["round"] == 1, "success"].median() if pd.isna(sft) else sft
     sentences, seeds = [], comparison.seeds["seed"]
     for name in [name for name in arms.trained if not arms[name].credit.is_control]:
@@ -208,8 +208,8 @@ def _collapse(comparison: Comparison, arms: Arms) -> list[str]:
     if any(", the reference," in sentence for sentence in sentences):
         little = ", so differences from it mean little"
         advice = (
-            "Is the comparison tuned fairly? A collapse of the reference tells more about tuning "
-            "than about credit: try a lower training.lr or a larger training.kl.init, for all arms."
+            "Is the comparison tuned fairly? A collapse of the reference reflects tuning more than "
+            "credit: try a lower training.lr or a larger training.kl.init, for all arms."
         )
     if len(sentences) > MOST_NAMED:
         sentences[1:] = [f"so did {count_word(len(sentences) - 1)} other arms"]
@@ -222,10 +222,10 @@ def _few_seeds(comparison: Comparison) -> list[str]:
     if table.empty or not 1 < int(table["n_seeds"].iloc[0]) < FEWEST_SEEDS:
         return []
     why = (
-        f"The report gives verdicts from {count_word(FEWEST_SEEDS)} seeds on: with fewer, equal "
-        "arms would be called different too often."
+        f"Verdicts require at least {count_word(FEWEST_SEEDS)} seeds: with fewer, equal arms would "
+        "be declared different too often."
     )
-    # Two runs of an arm say too little of their spread.
+    # Two runs per arm are too few to estimate the spread.
     needed = f" {paragraphs.on_seeds(comparison)}" if table["n_seeds"].iloc[0] > 2 else ""
     return [why + needed]
 
@@ -240,17 +240,17 @@ def _sure(comparison: Comparison, arms: Arms, spread: str) -> str:
     table, compared = comparison.against_untrained, comparison.against_reference
     if _nothing_won(comparison) and len(table):
         return (
-            "A small model may win nothing after a few steps of training. It says nothing about "
-            "the arms: that takes longer training, or an easier game."
+            "A small model may not win at all after a few training steps. To compare the arms, "
+            "train longer or use an easier game."
         )
     if len(compared) and _too_few(compared) and not _nothing_won(comparison):
         alike = [
-            f"{capital(arms.label(name))} differs from {arms.label(arms.reference)} in its random "
-            "numbers only."
+            f"{capital(arms.label(name))} differs from {arms.label(arms.reference)} only in its "
+            "random numbers."
             for name in compared["method"]
             if name in arms.twins
         ]
-        unknown = "How much chance alone makes is not known from so few seeds."
+        unknown = "With so few seeds, the size of chance differences is unknown."
         return " ".join(filter(None, [*alike, spread])) or unknown
     if table.empty or _too_few(table):
         return ""

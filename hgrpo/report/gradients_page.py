@@ -1,4 +1,4 @@
-"""Makes the page about gradients: which part of the loss drives a policy, by buckets of groups."""
+"""Page about gradients: which part of the loss drives a policy, by buckets of groups."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,27 +17,27 @@ from hgrpo.report.words import DASH, MINUS, listing, p_value
 
 _NAMES = {
     **{name: text for name, (text, _) in DRAWN.items()},
-    "task_unwhitened": "task, advantages as they are",
+    "task_unwhitened": "task, unwhitened advantages",
     REGULARISERS: "KL and entropy",
 }
 PLACES = {"lowest": "least", "highest": "most"}
 
 
 class GradientArm(NamedTuple):
-    """An arm's label, and the number of optimiser batches in its rounds."""
+    """An arm's label and number of optimiser batches per round."""
 
     label: str
     steps: int
 
 
 def read_tables(paths: Sequence[Path], columns: Sequence[str]) -> pd.DataFrame:
-    """The tables of all jobs, with the columns method, seed and round.
+    """Concatenate the tables of all jobs, with the columns method, seed and round added.
 
     Args:
-        columns: some that every table must have.
+        columns: columns required in every table.
 
     Raises:
-        UserError: a file is not such a table; the message names it.
+        UserError: a file is not a table with these columns.
     """
     parts = []
     for path in paths:
@@ -54,7 +54,7 @@ def read_success(paths: Sequence[Path]) -> pd.DataFrame:
     """Greedy success on the validation panel: columns method, round, seeds and success.
 
     Raises:
-        UserError: a file is not an evaluation's summary with that panel; the message names it.
+        UserError: a file is not a summary of an evaluation on that panel.
     """
     rows = [_job(path) | {"success": greedy_validation(path)} for path in paths]
     table = pd.DataFrame(rows, columns=["method", "seed", "round", "success"])
@@ -63,7 +63,7 @@ def read_success(paths: Sequence[Path]) -> pd.DataFrame:
 
 
 def _job(path: Path) -> dict[str, object]:
-    """Method, seed and round of the job that wrote a file, from its folders."""
+    """Method, seed and round of the job that wrote a file, from its path."""
     method, seed, number = path.parts[-4:-1]
     return {
         "method": method,
@@ -73,18 +73,18 @@ def _job(path: Path) -> dict[str, object]:
 
 
 def headline(dominance: pd.DataFrame) -> str:
-    """The page's headline: the dominant part of the loss in the bucket of smallest deviation.
+    """Headline: the dominant part of the loss in the bucket with the smallest deviation.
 
-    It counts policies, by all groups that they played, since a filter removes equal returns anyway.
+    Policies are counted by all played groups, because a filter removes equal returns anyway.
     """
     chosen = (dominance["place"] == "lowest") & (dominance["pass"] == PASSES[0])
     verdicts = dominance.loc[chosen, "verdict"]
     policies = "policy" if len(verdicts) == 1 else "policies"
-    counts = verdicts.replace(INCONCLUSIVE, "neither can be said to dominate").value_counts()
+    counts = verdicts.replace(INCONCLUSIVE, "it is inconclusive which dominates").value_counts()
     parts = [
         f"in {count} of {len(verdicts)} {policies} {verdict}" for verdict, count in counts.items()
     ]
-    return f"Where returns differ least: {listing(parts)}"
+    return f"In the bucket with the smallest deviation of returns: {listing(parts)}"
 
 
 def render(
@@ -93,13 +93,13 @@ def render(
     tables: Mapping[str, pd.DataFrame],
     figures: Sequence[Mapping],
 ) -> str:
-    """The page as HTML text; the same inputs give the same text.
+    """Render the page as HTML, deterministically.
 
     Args:
         tables: `buckets`, `slopes` and `dominance`, from the functions of `evaluation.gradients.
             slopes`, and `success`, from `read_success`.
-        figures: each with name, section, title, caption, alt and svg. Those of one policy have its
-            `policy_name` as their section.
+        figures: mappings with name, section, title, caption, alt and svg. The section of a single
+            policy's figures is its `policy_name`.
     """
     environment = page_environment()
     environment.filters["number"] = number
@@ -127,7 +127,7 @@ def render(
 
 
 def _for_readers(table: pd.DataFrame, arms: Mapping[str, GradientArm]) -> list[dict[str, object]]:
-    """Rows of the page's tables, with names in words."""
+    """Rows of the page's tables, with display names."""
     rows = []
     for row in table.to_dict("records"):
         arm = arms.get(row["method"])
@@ -143,5 +143,5 @@ def _for_readers(table: pd.DataFrame, arms: Mapping[str, GradientArm]) -> list[d
 
 
 def number(value: float) -> str:
-    """Three digits, with a minus sign for a hyphen; a dash without a value."""
+    """Format with three significant digits and a true minus sign; a dash for NaN."""
     return DASH if pd.isna(value) else f"{value:.3g}".replace("-", MINUS)

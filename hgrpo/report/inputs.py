@@ -1,4 +1,4 @@
-"""The inputs of the figures and the page: arms, episodes, logs and the comparison of the arms."""
+"""Inputs of figures and page: arms, episodes, logs and the comparison of the arms."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,17 +19,16 @@ from hgrpo.report.logs import play_by_round, read_collapse, read_logs, read_stop
 
 @dataclass(frozen=True)
 class Inputs:
-    """The data of figures and page.
+    """Data of figures and page.
 
     Attributes:
-        play: play and cost of each run up to the end of each round (`play_by_round`).
-        stops: runs that a stopping rule ended (`read_stops`).
-        collapse: how much replies depended on their prompts (`read_collapse`); None if no arm of
-            the study measures it.
-        sweep: arm -> alpha, if the arms form a sweep of alpha (`designs.alpha_sweep`); else empty.
+        play: cumulative play and cost of each run at the end of each round (`play_by_round`).
+        stops: runs ended by a stopping rule (`read_stops`).
+        collapse: dependence of replies on their prompts (`read_collapse`); None if not measured.
+        sweep: arm -> alpha, if the arms form an alpha sweep (`designs.alpha_sweep`); else empty.
         doses: arm -> correlation of its credit with the oracle's (`designs.doses`).
-        axes: name, label, key and arms (value, arm) of each axis of which several arms were run.
-        design: the factorial that the arms form; None if they do not form one.
+        axes: name, label, key and arms (value, arm) of each axis with several arms.
+        design: factorial design of the arms, or None.
         effects: main effects and interactions (`differences.effects`); empty without a factorial.
     """
 
@@ -57,8 +56,8 @@ def read_inputs(
         train_logs, fits: train_log.json of every round of every run, and of every fit.
 
     Raises:
-        UserError: a setting of the statistics is wrong; or raised by `read_arms`, `merge_episodes`,
-            `read_logs` or `compare`.
+        UserError: a setting of the statistics is invalid; or as `read_arms`, `merge_episodes`,
+            `read_logs` and `compare`.
     """
     collapse = read_collapse(train_logs) if config.get("collapse") else None
     logged = read_logs(train_logs, fits), read_stops(train_logs), collapse
@@ -72,7 +71,7 @@ def make_inputs(
     stops: pd.DataFrame,
     collapse: pd.DataFrame | None,
 ) -> Inputs:
-    """`read_inputs` from logs that are read already."""
+    """As `read_inputs`, from parsed logs."""
     arms = read_arms(config)
     merged = merge_episodes([episodes], arms.names)
     protocol = Protocol(

@@ -1,4 +1,4 @@
-r"""Writes tables as LaTeX with booktabs' rules; a paper needs \usepackage{booktabs}."""
+r"""Tables as LaTeX with booktabs rules; papers require \usepackage{booktabs}."""
 
 import re
 import textwrap
@@ -15,7 +15,7 @@ _GREEK = {
     "\u03b5": "epsilon",
     "\u03bb": "lambda",
 }
-# LaTeX's special characters, and characters that its text fonts lack.
+# LaTeX's special characters, and characters missing from its text fonts.
 _SPELLED = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -27,13 +27,13 @@ _SPELLED = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
     **{letter: rf"$\{name}$" for letter, name in _GREEK.items()},
 }
-# Characters per line in the first column and in a title, so that the table fits a narrow column.
+# Maximum characters per line in the first column and in a title, to fit a narrow column.
 _NAME, _TITLE = 16, 13
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A number, and its interval without brackets; "" if it has none."""
+    """A number and its interval without brackets ("" if there is no interval)."""
 
     value: str
     ends: str = ""
@@ -43,13 +43,13 @@ class Cell:
 
 
 def escaped(text: object) -> str:
-    """Text with LaTeX's special characters escaped and with true minus signs before numbers."""
+    """Escape LaTeX's special characters, and use true minus signs before numbers."""
     safe = "".join(_SPELLED.get(character, character) for character in str(text))
     return re.sub(r"(?<![\w-])-(?=\d)", "$-$", safe)
 
 
 def tabular(table: pd.DataFrame, digits: int = 3) -> str:
-    """The table as a `tabular`, one line per row; `digits` is for numbers that are not integers."""
+    """Format as a `tabular`, one line per row; `digits` applies to non-integers."""
     rows = [
         _row(escaped(_number(value, digits)) for value in row)
         for row in table.itertuples(index=False)
@@ -58,12 +58,12 @@ def tabular(table: pd.DataFrame, digits: int = 3) -> str:
 
 
 def column_table(table: pd.DataFrame, about: str, label: str, notes: Sequence[str] = ()) -> str:
-    """A `table` that fits a column of 3.4 inches: names are wrapped, intervals are a second line.
+    """Format as a `table` for a column of 3.4 inches, with wrapped names and intervals below.
 
     Args:
-        table: the first column has names, the others have `Cell`s.
+        table: names in the first column, `Cell`s in the others.
         about: the caption.
-        label: the key for `\\ref` in the paper's text.
+        label: key for `\\ref` in the paper's text.
         notes: paragraphs below the table.
     """
     first, *others = table.columns
@@ -93,19 +93,19 @@ def _number(value: object, digits: int) -> object:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """The text in lines of about this width, without cutting words, each escaped."""
+    """Wrap the text at whole words to about this width, and escape each line."""
     broken = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
     return [escaped(line) for line in broken]
 
 
 def _below(cell: Cell) -> list[str]:
-    """A number, and in smaller letters its interval, if it has one."""
+    """Lines of a number and its interval, if any, in a smaller font."""
     ends = [rf"{{\scriptsize {escaped(cell.ends)}}}"] if cell.ends else []
     return [escaped(cell.value), *ends]
 
 
 def _stacked(parts: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of a `tabular` for cells of several lines, aligned at the top."""
+    """Rows of a `tabular` for multi-line cells, aligned at the top."""
     height = max(map(len, parts))
     return [
         _row(part[line] if line < len(part) else "" for part in parts) for line in range(height)

@@ -1,4 +1,4 @@
-"""Reads training logs and tables of turns; each file's path names its run."""
+"""Read training logs and tables of turns; the run is parsed from each file's path."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from hgrpo.trajectories import store
 from hgrpo.trajectories.log_row import ALL_PLAY, from_row
 
 RUN = re.compile(r"(?P<method>[^/]+)/seed_(?P<seed>\d+)/round_(?P<round>\d+)/[^/]+$")
-# Every log must have the required columns. An optional column that a log lacks is NaN.
+# Every log must have the required columns. Missing optional columns are NaN.
 REQUIRED = ("step", "mean_reward", "std_reward", "n_trajectories", "elapsed_s")
 OPTIONAL = (
     *("success_rate", "n_groups", "dead_groups", "n_turns", "n_forward_tokens", "n_action_tokens"),
@@ -20,15 +20,16 @@ OPTIONAL = (
     *("observed_kl", "kl_coef", "grad_norm", "entropy", "clip_fraction", "ess", "mismatch_max"),
     *("filter_kept_groups", "filter_kept_mass"),
     *("mean_abs_turn_adv", "mean_abs_token_adv", "collect_s", "credit_s", "update_s"),
-    # Credit assigners log these: TurnRD's weights, continuations, calls to a judge.
+    # Logged by credit assigners: TurnRD's weights, continuations, calls to a judge.
     *("alpha_var", "alpha_entropy_ratio", "alpha_progress_corr", "cls_query_norm"),
     *("cf_branches", "cf_replies", "cf_tokens"),
     *("judge_calls", "judge_cache_hits", "judge_fallbacks"),
     *("judge_input_tokens", "judge_output_tokens", "judge_dollars", "judge_dollars_unconfirmed"),
 )
-# Running sums over a run: name -> the columns that are added up. `read_logs` computes `fit_s`.
+# Running sums over a run: name -> columns to add up. `read_logs` computes `fit_s`.
 SUMS = {**ALL_PLAY, "seconds": ("elapsed_s", "fit_s")}
-# `TRAJECTORY` identifies a trajectory inside a step. Credit pictures show `TURN_COLUMNS`.
+# `TRAJECTORY` identifies a trajectory within a training step. `TURN_COLUMNS` are the columns shown
+# in credit plots.
 TRAJECTORY = ["task_id", "rollout"]
 TURN_COLUMNS = [
     *TRAJECTORY,
@@ -40,10 +41,7 @@ FIT_OPTIONAL = ("return_corr", "alpha_cf_corr", "supervised_share")
 
 
 def run_of(path: Path) -> tuple[str, int, int]:
-    """Method, seed and round of a file in <method>/seed_<s>/round_<r>/.
-
-    UserError if the file lies in another kind of folder.
-    """
+    """Method, seed and round of a file in <method>/seed_<s>/round_<r>/; UserError elsewhere."""
     match = RUN.search(Path(path).as_posix())
     if not match:
         raise UserError(f"{path}: expected a file in <method>/seed_<s>/round_<r>/")
@@ -51,21 +49,21 @@ def run_of(path: Path) -> tuple[str, int, int]:
 
 
 def read_logs(paths: Sequence[Path], fits: Sequence[Path] = ()) -> pd.DataFrame:
-    """All training logs as one table, one row per optimiser batch of every run.
+    """Read all training logs into one table, one row per optimiser batch of every run.
 
     These columns are added:
         batch: number of the batch in its run, counted from 1 over all rounds.
         fit_s: seconds of the fit before a round, only in the row of the round's first batch.
-        trajectories, replies, tokens, seconds: sums over the run so far, of all play
-            (`hgrpo.trajectories.log_row`).
+        trajectories, replies, tokens, seconds: cumulative sums over the run, including
+            continuations (`hgrpo.trajectories.log_row`).
 
     Args:
         paths: train_log.json of every round.
         fits: train_log.json of every fit.
 
     Raises:
-        UserError: a log is missing, is not a log, lacks a column, is given twice or lies in another
-            folder than `run_of` expects; or an earlier round of the run has no log.
+        UserError: a log is missing, invalid, incomplete, duplicated or in a folder that does not
+            match `run_of`; or an earlier round of the run has no log.
     """
     runs = {run_of(path) for path in paths}
     for method, seed, number in sorted(runs):
@@ -88,7 +86,7 @@ def read_logs(paths: Sequence[Path], fits: Sequence[Path] = ()) -> pd.DataFrame:
 
 
 def read_stops(paths: Sequence[Path]) -> pd.DataFrame:
-    """The runs that a stopping rule ended, one row each.
+    """Runs ended by a stopping rule, one row each.
 
     Columns: method, seed, status (`stopped` for a run that failed, `solved`), rule, round, step;
     step is missing if the run ended between two rounds.
@@ -111,13 +109,13 @@ def read_collapse(paths: Sequence[Path]) -> pd.DataFrame:
     """Dependence of replies on prompts, before a run's first update and at the ends of rounds.
 
     Columns: method, seed, round, step, and turn, which is `first_turn` or `any_turn`; then the
-    numbers, as in the round's summary.json. One row per step that was measured, and value of turn.
+    metrics, as in the round's summary.json. One row per measured step and value of turn.
 
     Args:
         paths: train_log.json of every round.
 
     Raises:
-        UserError: a log is missing or is not a log.
+        UserError: a log is missing or invalid.
     """
     keys = ["method", "seed", "round", "step", "turn"]
     rows = []
@@ -132,7 +130,7 @@ def read_collapse(paths: Sequence[Path]) -> pd.DataFrame:
 
 
 def play_by_round(logs: pd.DataFrame, stops: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Play and cost of each run up to the end of each round: method, seed, round and `SUMS`.
+    """Cumulative play and cost of each run at the end of each round: method, seed, round, `SUMS`.
 
     Runs in `stops` (`read_stops`) keep their last values in later rounds.
 
@@ -149,7 +147,7 @@ def play_by_round(logs: pd.DataFrame, stops: pd.DataFrame | None = None) -> pd.D
             for number in rounds
         ]
         every = played.index.union(pd.MultiIndex.from_tuples(of_ended, names=keys))
-        # A run that a rule ended before its first step has played nothing.
+        # The sums are 0 for a run that was stopped before its first step.
         played = played.reindex(every).groupby(level=keys[:2]).ffill().fillna(0)
     return played.reset_index()
 
@@ -157,7 +155,7 @@ def play_by_round(logs: pd.DataFrame, stops: pd.DataFrame | None = None) -> pd.D
 def read_fits(paths: Sequence[Path]) -> pd.DataFrame:
     """Logs of the fits, with one row for each initial model and one for each epoch.
 
-    UserError if a log is missing, is not a log, lacks a column or is given twice.
+    UserError if a log is missing, invalid, incomplete or duplicated.
     """
     table = _read_all(paths, FIT_REQUIRED, FIT_OPTIONAL)
     return table.sort_values(["method", "seed", "round", "epoch"], ignore_index=True)
@@ -166,16 +164,16 @@ def read_fits(paths: Sequence[Path]) -> pd.DataFrame:
 def read_first_turns(paths: Sequence[Path]) -> dict[str, pd.DataFrame]:
     """Turns of each method's first batch in the first round, with `TURN_COLUMNS` and `goal`.
 
-    They are of the lowest seed for which every method has that round. All arms start from the same
-    policy. Arms with the same random streams play the same turns here, and differ only in credit
+    They are from the lowest seed that has this round for every method. All arms start from the same
+    policy, so arms with the same random streams have the same turns here and differ only in credit
     and advantage.
 
     Args:
-        paths: turns.parquet of the rounds. sequences.parquet in the same folders is read too.
+        paths: turns.parquet of the rounds. sequences.parquet in the same folders is also read.
 
     Raises:
         UserError: a file is unreadable, the two files of a round disagree, or no seed has the first
-            round of every method.
+            round for every method.
     """
     runs = {run_of(path): path for path in paths}
     if not runs:
@@ -186,14 +184,14 @@ def read_first_turns(paths: Sequence[Path]) -> dict[str, pd.DataFrame]:
         shared = {method: runs.get((method, seed, first)) for method in methods}
         if None not in shared.values():
             return {method: _first_batch(path) for method, path in shared.items()}
-    raise UserError(f"turns: no seed has a round {first} of all of {', '.join(methods)}")
+    raise UserError(f"turns: no seed has round {first} for all of {', '.join(methods)}")
 
 
 def read_last_turns(paths: Sequence[Path], methods: Sequence[str]) -> dict[str, pd.DataFrame]:
     """Turns of the first batch of each method's last round, for its lowest seed.
 
-    Leaves out a method whose only round in `paths` is the first. Arguments, columns and errors are
-    as in `read_first_turns`. There is also a column `round`.
+    Methods whose only round in `paths` is the first are omitted. Arguments, columns and errors are
+    as in `read_first_turns`, with an additional column `round`.
     """
     turns = {}
     runs = {run_of(path): path for path in paths}
@@ -206,7 +204,7 @@ def read_last_turns(paths: Sequence[Path], methods: Sequence[str]) -> dict[str, 
 
 
 def last_day(paths: Sequence[Path]) -> str:
-    """The day (UTC) on which the last round ended, from the rounds' logs; "" if no log has it."""
+    """Date (UTC) at which the last round ended, from the rounds' logs; "" if not logged."""
     ends = [json.loads(Path(path).read_bytes()).get("finished", "") for path in paths]
     return max(ends, default="")[:10]
 
@@ -217,14 +215,14 @@ def _first_batch(path: Path) -> pd.DataFrame:
     goals = store.read_sequences(sequences, [*TRAJECTORY, "goal"], step=0).to_pandas()
     joined = turns.merge(goals.drop_duplicates(TRAJECTORY), "left", TRAJECTORY)
     if joined["goal"].isna().any():
-        raise UserError(f"{path}: turns without a row in {sequences.name}; are both of one round?")
+        raise UserError(f"{path}: turns without a row in {sequences.name}; are the rounds equal?")
     return joined
 
 
 def _read_all(
     paths: Sequence[Path], required: Sequence[str], optional: Sequence[str]
 ) -> pd.DataFrame:
-    """All logs as one table, with the columns method, seed and round added."""
+    """Read all logs into one table, with the columns method, seed and round added."""
     tables = []
     seen: dict[tuple[str, int, int], Path] = {}
     for path in paths:
@@ -237,7 +235,7 @@ def _read_all(
         if lacking := [name for name in required if name not in table.columns]:
             raise UserError(f"{path}: columns missing: {', '.join(lacking)}")
         table = table.reindex(columns=[*required, *optional]).apply(pd.to_numeric)
-        # A stopped run plays no more rounds. A table without rows would make numbers objects.
+        # Later rounds of a stopped run have no rows. Empty tables would turn numbers into objects.
         if rows:
             tables.append(table.assign(method=method, seed=seed, round=number))
     if not tables:
@@ -246,7 +244,7 @@ def _read_all(
 
 
 def _entry(path: Path, key: str, kind: type[list] | type[float]) -> list | float:
-    """The entry `key` of a train log, converted to `kind`; UserError if there is none."""
+    """The entry `key` of a train log, converted to `kind`; UserError if it is missing."""
     try:
         return kind(json.loads(Path(path).read_bytes())[key])
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Derives the names of a study's figures and tables from the study's settings."""
+"""Names of a study's figures and tables, derived from its settings."""
 
 from collections.abc import Iterable, Mapping
 
@@ -34,7 +34,7 @@ def figure_names(config: Mapping, rounds: int) -> list[str]:
         "equal_budget": learns,
         "thresholds": learns,
         "credit": learns,
-        # A fit follows every round but the last, so a study of one round has no fit to draw.
+        # There is no fit after the last round, so a study of one round has no fit to draw.
         "credit_last_round": rounds > 1 and bool(fitted(methods)),
         "protocol_comparison": learns,
         "alpha_diagnostics": sweep,
@@ -46,18 +46,18 @@ def figure_names(config: Mapping, rounds: int) -> list[str]:
 
 
 def run_figure(method: str, seed: int) -> str:
-    """Name of a run's figure, in a folder of its own because a large study has hundreds of runs."""
+    """Name of a run's figure, in a separate folder because a large study has hundreds of runs."""
     return f"{RUNS}/{method}_seed_{seed}"
 
 
 def run_figures(config: Mapping, seeds: Iterable[int]) -> list[str]:
-    """Names of the figures of single runs, in drawing order; `config` as for `figure_names`."""
+    """Names of the figures of single runs, in drawing order; `config` as in `figure_names`."""
     names = sorted(trained(config["methods"]), key=lambda name: name != config["reference"])
     return [run_figure(method, seed) for method in names for seed in sorted(seeds)]
 
 
 def table_names(config: Mapping) -> list[str]:
-    """Names of all tables; `config` as for `figure_names`."""
+    """Names of all tables; `config` as in `figure_names`."""
     design = factorial(config["methods"], config["reference"])
     gates = ["gates"] if config.get("gates") else []
     collapse = ["collapse"] if config.get("collapse") else []

@@ -1,4 +1,4 @@
-"""Draws learning curves of runs from several studies or tools."""
+"""Learning curves of runs from several studies or tools in one plot."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,11 +12,11 @@ from hgrpo.report.csv_file import write_csv
 
 
 def draw(runs: Mapping[str, Sequence[Mapping]], out: Path) -> None:
-    """Draw success and mean return by round, a line per run, and write a CSV beside the picture.
+    """Plot success and mean return by round, with a line per run, and write the data as CSV.
 
     Args:
         runs: label -> rounds, each with `round`, `avg_R` and `pct_success` (a fraction).
-        out: the picture to write, in the format of its suffix.
+        out: output path of the plot; the suffix selects the format.
     """
     figure, axes = style.canvas(2, height=5.0, sharex=True)
     tables = []

@@ -1,4 +1,4 @@
-"""Makes report.html, a self-contained file that gives the answer first, then the evidence."""
+"""Render report.html, a self-contained file with findings first, then the evidence."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,23 +27,23 @@ from hgrpo.report.svg import inline, page_environment
 from hgrpo.report.tables import cost, counts, logged_extras, scripted_players
 from hgrpo.report.truth_section import SHOWN, truth_tables
 
-# Limits of the scale on which the first table draws differences.
+# Possible limits of the scale of differences in the first table.
 _LIMITS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75)
 SYMBOLS = {"better": "▲", "worse": "▼", "inconclusive": "◇"}
 
 
 @dataclass
 class Page:
-    """The content of the page.
+    """Content of the page.
 
     Attributes:
-        figures: the folder that `draw_all` wrote.
-        study_config: the resolved study; the page prints all of it except its provenance.
-        left_out: (stage, reason, count) of games and trajectories left out or kept with a note.
-        overridden: key, with dots -> value, where the command line changed the study's file.
-        finished: the day on which training ended; "" if it is not known.
-        truth: the folder that `credit_agreement` writes, if it has run on rollouts with truth.
-        supervised: which supervised policy all arms start from; "" if it is not recorded.
+        figures: output folder of `draw_all`.
+        study_config: the resolved study; printed on the page, except for its provenance.
+        left_out: (stage, reason, count) of games and trajectories omitted or kept with a note.
+        overridden: dotted key -> value, for each setting overridden on the command line.
+        finished: date at which training ended; "" if unknown.
+        truth: output folder of `credit_agreement`, if it has run on rollouts with ground truth.
+        supervised: the supervised policy from which all arms start; "" if not recorded.
         cautions: sentences of `arm_cautions`.
     """
 
@@ -62,7 +62,7 @@ class Page:
     cautions: Sequence[str] = ()
 
     def answer(self) -> Answer:
-        """The headline, the cautions and the first paragraphs."""
+        """Headline, cautions and first paragraphs."""
         arms, more = self.inputs.arms, [*self.cautions, *cautions(self.inputs, self.scripted)]
         spread = published_spread(self.study, self.overridden, arms.label(arms.reference))
         findings = answer(self.inputs.comparison, arms, more, spread)
@@ -74,7 +74,7 @@ class Page:
 
 
 def render(page: Page) -> str:
-    """The page as HTML text; the same inputs give the same text."""
+    """Render the page as HTML, deterministically."""
     comparison, logs, arms = page.inputs.comparison, page.inputs.logs, page.inputs.arms
     limit = _limit(comparison)
     environment = page_environment()
@@ -86,7 +86,7 @@ def render(page: Page) -> str:
         "temperature": words.temperature_name,
         "amount": amount,
         "measure": lambda score: MEASURES[score].name,
-        # Where a difference stands on a mark of 150 pixels, with 6 pixels at both ends.
+        # Horizontal position of a difference in a plot of 150 pixels with margins of 6 pixels.
         "place": lambda value: round(75 + 69 * max(-1.0, min(1.0, value / limit)), 2),
     }
     truth = truth_tables(page.truth)
@@ -94,7 +94,7 @@ def render(page: Page) -> str:
     if truth:
         figures["truth"] = _figures(page.truth).get("truth", [])
     spent = cost(logs, arms)
-    # The measure that the endpoint counts, and the other one if an episode can pay in part.
+    # The measure of the endpoint, and the other one if there are partial rewards.
     score = comparison.protocol.settings.score
     both = comparison.partial or score == "return"
     measures = [score, *({"success", "return"} - {score} if both else ())]
@@ -123,7 +123,7 @@ def render(page: Page) -> str:
         scripted=_scripted(page.scripted, measures),
         families=_families(comparison, arms),
         pooled_twin=words.pooled_twin(comparison, arms),
-        # The columns of the first table; a column for the reference waits until the arm is there.
+        # Columns of the first table. The reference has a column only once it has been run.
         opponents=[
             *(["reference"] if arms.has_reference else []),
             *(["untrained"] if arms.untrained else []),
@@ -137,7 +137,7 @@ def render(page: Page) -> str:
         credit=credit_pictures(page.figures, arms),
         own_credit=own_pictures(page.figures, arms),
         fitted=words.listing([arms.label(name) for name in arms.fitted]),
-        # Show each remark once, although several arms may use the assigner.
+        # Several arms may share an assigner; show each remark once.
         credit_remarks=list(dict.fromkeys(filter(None, remarks))),
         counts=counts(comparison, logs, arms).to_dict("records"),
         cost=spent.to_dict("records"),
@@ -154,14 +154,14 @@ def render(page: Page) -> str:
 
 
 def _limit(comparison: Comparison) -> float:
-    """The limit of a scale from -limit to limit that holds all differences: a round fraction."""
+    """Limit of the symmetric scale that includes all differences: a round fraction."""
     tables = [t for t in (comparison.against_reference, comparison.against_untrained) if len(t)]
     ends = [table[["lower", "difference", "upper"]].abs().max().max() for table in tables]
     return next((limit for limit in _LIMITS if limit >= max(ends, default=0)), 1)
 
 
 def _results(comparison: Comparison, arms: Arms, stops: pd.DataFrame) -> list[dict]:
-    """Rows of the first table, the highest score first, with the arm's comparisons."""
+    """Rows of the first table with each arm's comparisons, highest score first."""
     ended = ended_runs(stops, comparison.seeds["seed"].nunique())
     against = {"reference": comparison.against_reference, "untrained": comparison.against_untrained}
     compared = {
@@ -191,7 +191,7 @@ def _results(comparison: Comparison, arms: Arms, stops: pd.DataFrame) -> list[di
 
 
 def _scripted(players: pd.DataFrame, measures: Sequence[str]) -> list[dict]:
-    """Rows of players without a policy, which have no intervals."""
+    """Rows of scripted players, which have no intervals."""
     values = players.assign(**{"return": players["score"]}) if len(players) else players
     return [
         row | {"levels": {name: row[name] for name in measures}}
@@ -220,7 +220,7 @@ def _families(comparison: Comparison, arms: Arms) -> list[dict]:
 
 
 def _facts(page: Page, comparison: Comparison) -> list[tuple[str, object]]:
-    """The facts below the headline, as (name, value)."""
+    """Facts below the headline, as (name, value) pairs."""
     seeds = sorted(comparison.seeds["seed"].unique().tolist())
     logs = page.inputs.logs
     seconds = logs.groupby(["method", "seed"])["seconds"].last().sum() if len(logs) else 0
@@ -237,15 +237,15 @@ def _facts(page: Page, comparison: Comparison) -> list[tuple[str, object]]:
     if page.finished:
         facts.append(("Training ended", page.finished))
     if seconds:
-        facts.append(("Training time, all runs added", words.duration(seconds)))
+        facts.append(("Total training time of all runs", words.duration(seconds)))
     return facts
 
 
 def _commands(page: Page) -> dict[str, str]:
-    """`made`, the command that made the results, and `more`, the command that adds seeds.
+    """Commands for the page: `made` reproduces the results, and `more` adds seeds.
 
-    `viewer` and `paper` are the commands that make these pages of the same runs. `more` is "" if
-    the study has enough seeds. Empty if the study's config lacks a key.
+    `viewer` and `paper` are further targets for the same runs. `more` is "" if the study has enough
+    seeds. Empty if the study's config has missing keys.
     """
     study = page.study_config
     if not {"name", "seeds", "rounds", "methods"} <= set(study):
@@ -258,11 +258,11 @@ def _commands(page: Page) -> dict[str, str]:
 
 
 def _figures(folder: Path) -> dict[str, list[dict]]:
-    """Section of the page -> the section's figures, with SVG ready for the page."""
+    """Section of the page -> its figures, with inline SVG."""
     sections: dict[str, list[dict]] = {}
     for entry in read_index(folder):
         if entry["section"] == "credit":
-            continue  # the page shows these figures as tables, which can be read and searched
+            continue  # shown as tables on the page, which are accessible and searchable
         svg = (folder / f"{entry['name']}.svg").read_text(encoding="utf-8")
         sections.setdefault(entry["section"], []).append(
             entry | {"svg": inline(svg, entry["name"], entry["alt"])}
@@ -271,7 +271,7 @@ def _figures(folder: Path) -> dict[str, list[dict]]:
 
 
 def _number(value: float, digits: int = 0) -> str:
-    """A count with thin spaces between thousands; an en dash if the count was not logged."""
+    """Format a count with thin spaces between thousands; an en dash for NaN."""
     if pd.isna(value):
         return words.DASH
     return f"{value:,.{digits}f}".replace(",", "\u202f").replace("-", words.MINUS)

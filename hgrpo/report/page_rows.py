@@ -32,15 +32,15 @@ CLAIMS = {
     "no_difference": "not different",
     "equivalent": "equivalent",
 }
-# A result has the look of a verdict.
+# Results of gates use the styles of verdicts.
 LOOKS = {PASSED: "better", FAILED: "worse", OPEN: "inconclusive"}
 STATED = ("packages", "revision", "code", "python", "hardware", "system")
 
 
 def verdict_on_gates(table: pd.DataFrame, label: Callable[[str], str]) -> str:
-    """A sentence on the gates that passed, failed or are open; "" without gates.
+    """A sentence on passed, failed and open gates; "" without gates.
 
-    `table` is `Comparison.gates`, and `label` names an arm as the report does.
+    `table` is `Comparison.gates`, and `label` maps an arm's name to its label.
     """
     if table.empty:
         return ""
@@ -55,13 +55,13 @@ def verdict_on_gates(table: pd.DataFrame, label: Callable[[str], str]) -> str:
             "as declared, so the comparisons prove little."
         )
     return (
-        f"Gates still open: {arms} ({sum(results == OPEN)} of {many}). A gate needs "
-        f"{FEWEST_SEEDS} seeds and its arm's results."
+        f"Gates still open: {arms} ({sum(results == OPEN)} of {many}). A gate requires "
+        f"{FEWEST_SEEDS} seeds of its arm."
     )
 
 
 def gate_rows(comparison: Comparison, arms: Arms) -> list[dict]:
-    """One row per gate of an arm that the report shows."""
+    """One row per gate whose arm is in the report."""
     return [
         {
             "arm": arms[row["method"]],
@@ -78,7 +78,7 @@ def gate_rows(comparison: Comparison, arms: Arms) -> list[dict]:
 
 
 def claim(expect: str, margin: float | None) -> str:
-    """A gate's claim on its arm's difference from the reference; `margin` is in points."""
+    """Text of a gate's claim about the difference from the reference; `margin` is in points."""
     text = CLAIMS[expect]
     if margin is None or pd.isna(margin):
         return text
@@ -88,13 +88,13 @@ def claim(expect: str, margin: float | None) -> str:
 
 
 def power(row: Mapping) -> str:
-    """The power of a gate in words; "" if it is not known."""
+    """Text of a gate's power; "" if it is unknown."""
     if pd.isna(row.get("power")):
         return ""
     share = percent(row["power"], 0)
     match row["expect"]:
         case "equivalent":
-            return f"passes in {share} without a difference"
+            return f"passes in {share} at a difference of 0"
         case "above" | "below":
             sign = "+" if row["expect"] == "above" else MINUS
             return f"passes in {share} at {sign}{row['notice']:g}"
@@ -102,16 +102,16 @@ def power(row: Mapping) -> str:
 
 
 def difference(row: Mapping) -> str:
-    """A gate's difference in points, with any interval; a dash if its arm was not run."""
+    """A gate's difference in points with its interval, if any; a dash if its arm was not run."""
     if pd.isna(row["difference"]):
         return DASH
     return with_interval(row["difference"], row["lower"], row["upper"])
 
 
 def beside(comparison: Comparison, arms: Arms) -> dict:
-    """The endpoints that the study did not declare: column titles, and a row per arm.
+    """Table of the undeclared endpoints: column titles, and a row per arm.
 
-    Each endpoint has a column with the arm's level, and one with its difference from each baseline.
+    Each endpoint has a column for the arm's level and one for the difference from each baseline.
     """
     levels = comparison.endpoints[~comparison.endpoints["declared"]]
     if levels.empty:
@@ -146,7 +146,7 @@ def beside(comparison: Comparison, arms: Arms) -> dict:
 
 
 def thresholds(comparison: Comparison, arms: Arms) -> list[dict]:
-    """Per threshold: its text, and a row per arm with the trajectories that it needed."""
+    """Per threshold: its text, and a row per arm with the trajectories to reach it."""
     table, score = comparison.thresholds, comparison.protocol.settings.score
     if table.empty:
         return []
@@ -161,7 +161,7 @@ def thresholds(comparison: Comparison, arms: Arms) -> list[dict]:
 
 
 def ended_runs(stops: pd.DataFrame, seeds: int) -> dict[str, str]:
-    """Arm -> number of its runs that a rule ended, such as "stopped in 2 of 5 runs"."""
+    """Arm -> text on runs ended by a rule, such as "stopped in 2 of 5 runs"."""
     counted = stops.groupby(["method", "status"], sort=False).size()
     by_arm: dict[str, list[str]] = {}
     for (method, status), many in counted.items():
@@ -175,21 +175,21 @@ def read_mapping(path: Path) -> dict:
         text = user_text(Path(path))
         loaded = json.loads(text) if Path(path).suffix == ".json" else yaml.safe_load(text)
     except (json.JSONDecodeError, yaml.YAMLError) as error:
-        raise UserError(f"{path}: neither JSON nor YAML ({error})") from None
+        raise UserError(f"{path}: neither valid JSON nor YAML ({error})") from None
     if not isinstance(loaded, dict):
-        raise UserError(f"{path}: a mapping was expected")
+        raise UserError(f"{path}: expected a mapping")
     return loaded
 
 
 def provenance_rows(snapshots: Mapping[str, Sequence[Mapping]]) -> list[tuple[str, list]]:
-    """One row per stage, with its name and every distinct value of each fact.
+    """One row per stage: its name, and the distinct values of each fact.
 
-    Several values mean that the stage ran on several machines or with several versions. `snapshots`
-    maps stages to their snapshots, which hold the facts at the top level or under "provenance".
+    A fact has several values if the stage ran on several machines or with several versions.
+    `snapshots` maps stages to snapshots, with facts at the top level or under "provenance".
     """
     rows = []
     for stage, of_stage in snapshots.items():
-        facts: dict[str, dict[str, None]] = {}  # fact -> its values, each once, in order
+        facts: dict[str, dict[str, None]] = {}  # fact -> ordered set of values
         for snapshot in of_stage:
             stated = snapshot.get("provenance", snapshot)
             for key in STATED:

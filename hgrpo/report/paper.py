@@ -1,4 +1,4 @@
-"""Figures and the table of results in the sizes and formats of a paper."""
+"""Figures and the results table in sizes and formats for papers."""
 
 import re
 from collections.abc import Sequence
@@ -18,22 +18,22 @@ from hgrpo.report.latex import NONE, Cell
 from hgrpo.report.style import RC, WIDTH, Drawing, write
 from hgrpo.report.words import in_points, opponent, pooled_twin
 
-_STAR = "* holds after Holm's correction"
-# Widths in inches of a column and of the text of a two-column page, as most conferences have them.
+_STAR = "* significant after Holm's correction"
+# Widths in inches of a column and of the full text in typical two-column conference styles.
 SIZES = {"column": 3.4, "page": 7.0}
 FORMATS = ("svg", "pdf")
-# Letters have one size at both widths: the screen's, scaled to the width of a column.
+# The font size is the same at both widths: that of the screen, scaled to the column width.
 _SMALLER = SIZES["column"] / WIDTH
-# For ticks that appear when a figure changes its size.
+# For ticks that are created when a figure is resized.
 _TICKS = {name: _SMALLER * RC[name] for name in ("xtick.labelsize", "ytick.labelsize")}
-_PAPER = {**RC, **_TICKS, "pdf.fonttype": 42}  # letters stay letters, as journals ask
+_PAPER = {**RC, **_TICKS, "pdf.fonttype": 42}  # embed TrueType fonts, as journals require
 
 
 def paper_table(comparison: Comparison, arms: Arms) -> pd.DataFrame:
     """One row per arm, highest score first: endpoint and differences with intervals, in points.
 
-    The columns of differences are there if the arms were compared; a star marks a verdict that
-    holds after Holm's correction.
+    Columns of differences exist if the arms were compared. A star marks a difference that is
+    significant after Holm's correction.
     """
     declared = endpoint_name(comparison.protocol.settings.endpoint)
     score = comparison.protocol.settings.score
@@ -71,7 +71,7 @@ def caption(comparison: Comparison, arms: Arms) -> str:
     return (
         f"{phrase[0].upper()}{phrase[1:]}{percent}, {intervals}: "
         f"{comparison.n_test} test tasks, {seeds}, greedy play "
-        f"unless a temperature is named. Differences are in points and paired by seed and task; "
+        f"unless a temperature is stated. Differences are in points and paired by seed and task; "
         f"{_STAR if has_verdicts else 'there are too few seeds for verdicts'}."
         f"{pooled_twin(comparison, arms)}"
     )
@@ -88,7 +88,7 @@ def _ends(lower: float, upper: float, form: str) -> str:
 
 
 def markdown(table: pd.DataFrame, paragraphs: Sequence[str]) -> str:
-    """The table in Markdown, and the paragraphs below it."""
+    """The table in Markdown, followed by the paragraphs."""
     rows = [list(table.columns), *table.astype(str).to_numpy().tolist()]
     cells = [[_escaped(cell) for cell in row] for row in rows]
     rule = ["---", *["---:"] * (len(table.columns) - 1)]
@@ -101,13 +101,13 @@ def _escaped(text: object) -> str:
 
 
 def save_sizes(drawing: Drawing, folder: Path) -> None:
-    """Write a drawing in every size and format; the same drawing gives the same bytes."""
+    """Write a drawing in every size and format, byte-identical for equal drawings."""
     figure = drawing.figure
     width, height = figure.get_size_inches()
     for text in figure.findobj(Text):
         text.set_fontsize(_SMALLER * text.get_fontsize())
     for size, inches in SIZES.items():
-        # A wide figure need not be as high as its width suggests.
+        # Full-width figures keep the original height.
         figure.set_size_inches(inches, height * min(1, inches / width))
         for kind in FORMATS:
             path = folder / f"{drawing.name}_{size}.{kind}"

@@ -1,4 +1,4 @@
-"""Writes the paragraphs below the first table: on verdicts, on sampling, and on limits."""
+"""Paragraphs below the first table: on verdicts, on sampling, and on limits."""
 
 import numpy as np
 import pandas as pd
@@ -9,18 +9,18 @@ from hgrpo.evaluation.statistics import DECIDED
 from hgrpo.report.arms import Arms
 from hgrpo.report.words import count_word, listing, temperature_name
 
-MOST_NAMED = 5  # A sentence with more arms than this gives their number only.
-_NO_SPREAD = "all runs of an arm have the same score, so the spread between them is not known"
+MOST_NAMED = 5  # maximum number of arms listed in a sentence
+_NO_SPREAD = "all runs of an arm have the same score, so the spread between runs is unknown"
 
 
 def on_verdicts(comparison: Comparison, arms: Arms) -> list[str]:
-    """Sentences on the comparisons with the reference: how sure they are, what they can detect."""
+    """Sentences on the certainty and power of the comparisons with the reference."""
     table = comparison.against_reference
     open_rows = table[table["verdict"] == "inconclusive"]
     sentences = []
     if len(open_rows) < len(table) > 1:
         sentences.append(
-            "Better and worse hold after Holm's correction over "
+            "Verdicts of better or worse are significant after Holm's correction over "
             f"{count_word(len(table))} comparisons."
         )
     sentences += _repeats(table, arms)
@@ -31,7 +31,7 @@ def on_verdicts(comparison: Comparison, arms: Arms) -> list[str]:
 
 
 def _repeats(table: pd.DataFrame, arms: Arms) -> list[str]:
-    """The chance that a repeat gives each better or worse arm the same verdict."""
+    """Replication probability of each verdict of better or worse."""
     rows = table[table["verdict"].isin(DECIDED)]
     if rows.empty:
         return []
@@ -44,18 +44,18 @@ def _repeats(table: pd.DataFrame, arms: Arms) -> list[str]:
         cases = f"these arms in {min(alike, key=int)} to {max(alike, key=int)}"
     return [
         f"If the true differences equal the estimates, a repeat of this study gives the same "
-        f"verdict for {cases} of a hundred cases. Significant estimates tend to be too large, so "
+        f"verdict for {cases} out of 100 repeats. Significant estimates tend to be too large, so "
         "expect fewer."
     ]
 
 
 def _detectable(open_rows: pd.DataFrame) -> str:
-    """The minimum detectable effect of the inconclusive comparisons."""
+    """Sentence on the minimum detectable effect of the inconclusive comparisons."""
     known = open_rows["minimum_detectable_effect"].dropna()
     if known.empty:
         return (
-            "Inconclusive does not mean equal. Which difference would have been detected cannot be "
-            f"estimated, because {_NO_SPREAD}."
+            "Inconclusive does not mean equal. The minimum detectable effect cannot be estimated, "
+            f"because {_NO_SPREAD}."
         )
     seeds = int(open_rows["n_seeds"].iloc[0])
     low, high = known.min(), known.max()
@@ -64,40 +64,40 @@ def _detectable(open_rows: pd.DataFrame) -> str:
     size = size if np.isfinite(low) else "no possible difference"
     return (
         f"Inconclusive does not mean equal: with {count_word(seeds)} seeds and "
-        f"{open_rows['n_tasks'].iloc[0]} tasks, {size} would have been detected four times out "
-        "of five after the correction."
+        f"{open_rows['n_tasks'].iloc[0]} tasks, {size} would have been detected with 80 % power "
+        "after the correction."
     )
 
 
 def on_seeds(comparison: Comparison) -> str:
-    """The number of seeds that some differences need, by the spread of this study's runs."""
+    """Number of seeds required to detect given differences, from this study's spread of runs."""
     table = comparison.seeds_needed
     if table.empty:
-        return f"How many seeds a difference needs cannot be estimated, because {_NO_SPREAD}."
+        return f"The required number of seeds cannot be estimated, because {_NO_SPREAD}."
     parts = []
     for size, seeds in zip(table["difference"], table["seeds"], strict=True):
         number = f"more than {MOST_SEEDS}" if pd.isna(seeds) else f"{seeds:.0f}"
-        parts.append(f"{100 * size:g} points{'' if parts else ' need'} {number}")
+        parts.append(f"{100 * size:g} points{'' if parts else ' require'} {number}")
     parts[0] += " seeds"
     beyond = [f"{100 * size:g}" for size in table.loc[table["seeds"].isna(), "difference"]]
     more = f" For {listing(beyond)} points, more tasks would help more than more seeds."
     more *= bool(beyond)
     return (
-        f"By the spread of these runs, a rough guide, {listing(parts)}: on the same tasks, with "
-        f"the same chance of detection and the same correction.{more}"
+        f"From the spread of these runs, as a rough estimate, {listing(parts)} (for the same "
+        f"tasks, power and correction).{more}"
     )
 
 
 def _corrected(open_rows: pd.DataFrame, arms: Arms) -> list[str]:
-    """Explain intervals that exclude zero although the verdict is inconclusive."""
+    """Explain intervals that exclude zero despite an inconclusive verdict."""
     outside = open_rows[(open_rows["lower"] > 0) | (open_rows["upper"] < 0)]
     if outside.empty:
         return []
     labels = [arms.label(name) for name in outside["method"]]
     names = listing(labels) if len(labels) <= MOST_NAMED else f"{count_word(len(labels))} arms"
     return [
-        f"The interval of {names} excludes zero. Among several comparisons this is expected now "
-        "and then, so Holm's correction makes the verdict inconclusive."
+        f"The interval of {names} excludes zero. Among several comparisons this can happen by "
+        "chance, so the verdict is inconclusive after Holm's correction."
     ]
 
 
@@ -109,20 +109,20 @@ def on_sampling(comparison: Comparison, arms: Arms) -> list[str]:
     how = "plays best on validation" if several else "is played"
     open_rows = table[table["verdict"] == "inconclusive"]
     sentences = [
-        f"A policy that is only sampled at another temperature can solve more tasks without having "
-        f"learned anything. So trained arms have to beat {arms.label(arms.untrained)}, the policy "
-        f"that all start from, as it {how}: {best}.",
+        f"Sampling a policy at another temperature can raise its success without any learning. "
+        f"Trained arms therefore have to beat {arms.label(arms.untrained)}, the initial policy of "
+        f"all arms, at the temperature at which it {how}: {best}.",
     ]
     if len(open_rows):
         sentences.append(
-            "Where this is inconclusive although the training reward rose, the policy may have "
-            "become more decided without learning anything new."
+            "If this is inconclusive although the training reward rose, the policy may have become "
+            "more deterministic without learning anything new."
         )
     return sentences + _corrected(open_rows, arms)
 
 
 def limits(comparison: Comparison, arms: Arms) -> list[str]:
-    """Sentences on what the study cannot show; empty without a trained arm."""
+    """Sentences on the limits of the study; empty without a trained arm."""
     table = comparison.methods
     table = table[table["method"] != comparison.protocol.untrained]
     sentences = []
@@ -131,23 +131,23 @@ def limits(comparison: Comparison, arms: Arms) -> list[str]:
     seeds = int(table["n_seeds"].max())
     if seeds == 1:
         sentences.append(
-            "One seed was trained. It shows no spread between seeds, so there are no "
-            "intervals and no verdicts, and how many seeds are enough cannot be estimated."
+            "Only one seed was trained. The spread between seeds is unknown, so there are no "
+            "intervals, no verdicts, and no estimate of the required number of seeds."
         )
     elif len(comparison.against_reference) and comparison.seeds_needed.empty:
         sentences.append(
-            f"The {count_word(seeds)} seeds show no spread, so intervals cover the choice of test "
-            "tasks only, not that of seeds."
+            f"The {count_word(seeds)} seeds show no spread, so intervals reflect only the sampling "
+            "of test tasks, not of seeds."
         )
     sentences.append(
-        "Every arm starts from the same supervised policy. The results say nothing about another "
-        "policy, model or environment."
+        "Every arm starts from the same supervised policy. The results may not generalise to other "
+        "policies, models or environments."
     )
     controls = [arm.label for arm in arms.by_name.values() if arm.credit.is_control]
     if controls:
         verb = "is a control" if len(controls) == 1 else "are controls"
         sentences.append(
-            f"{listing(controls)} {verb} with altered credit. A credit assigner that does no "
-            "better has not shown that its credit helps."
+            f"{listing(controls)} {verb} with altered credit. For a credit assigner that is not "
+            "better than these, there is no evidence that its credit helps."
         )
     return sentences

@@ -1,4 +1,4 @@
-"""Writes the commands that repeat a study, add seeds to it, or make one more page of it."""
+"""Commands that reproduce a study, add seeds to it, or build further targets."""
 
 import contextlib
 import json
@@ -9,19 +9,19 @@ from hgrpo.config.read import for_snakemake, read_value
 from hgrpo.errors import UserError
 
 DEFAULT_STUDY = "bakeoff"  # the default of the Makefile
-# Keys with a variable of their own in the Makefile; `SET` takes all others.
+# Keys with a separate Makefile variable; all others go into `SET`.
 _VARIABLES = ("seeds", "rounds", "methods", "mine")
-# Seeds of the shipped studies, whose published results a reader can compare with.
+# Seeds of the shipped studies, for comparison with their published results.
 SEEDS = (11, 23, 31, 47, 59)
 
 
 def command(study: Mapping, overridden: Mapping[str, object], seeds: Sequence[int] = ()) -> str:
-    """The command that makes a study's results.
+    """Command that reproduces a study's results.
 
     Args:
         study: the resolved study, with the keys name, seeds, rounds and methods.
-        overridden: key, with dots -> value, where the command line changed the study's file.
-        seeds: seeds to use instead of the study's.
+        overridden: dotted key -> value, for each setting overridden on the command line.
+        seeds: seeds that replace those of the study.
     """
     parts = ["make bakeoff"]
     if study["name"] != DEFAULT_STUDY:
@@ -29,18 +29,18 @@ def command(study: Mapping, overridden: Mapping[str, object], seeds: Sequence[in
     chosen = _chosen(study, overridden | ({"seeds": seeds} if seeds else {}))
     parts += [f"{key.upper()}={_list(values)}" for key, values in chosen.items()]
     if assigned := _assigned(overridden):
-        parts.append(f"SET={shlex.quote(assigned.replace('$', '$$'))}")  # make reads $ as its own
+        parts.append(f"SET={shlex.quote(assigned.replace('$', '$$'))}")  # $ is special in make
     return " ".join(parts)
 
 
 def target_command(target: str, study: Mapping, overridden: Mapping[str, object]) -> str:
-    """The command that makes a target of Snakemake for exactly the study's runs.
+    """Command that builds a Snakemake target for exactly the study's runs.
 
-    Without the keys that were overridden, Snakemake would train the other runs of the study's file.
+    It repeats the overridden keys, because Snakemake would otherwise train other runs.
 
     Args:
         target: name of a rule.
-        study, overridden: as for `command`.
+        study, overridden: as in `command`.
     """
     parts = [f"snakemake {target} --config study={study['name']}"]
     parts += [f"{key}={_joined(values, ',')}" for key, values in _chosen(study, overridden).items()]
@@ -50,7 +50,7 @@ def target_command(target: str, study: Mapping, overridden: Mapping[str, object]
 
 
 def _chosen(study: Mapping, overridden: Mapping[str, object]) -> dict[str, object]:
-    """The overridden variables and their values; `methods` is without those of `mine`."""
+    """The overridden variables and their values; `methods` excludes those of `mine`."""
     mine = overridden.get("mine", ())
     chosen = {key: overridden[key] for key in _VARIABLES if key in overridden}
     if "methods" in chosen:
@@ -59,13 +59,13 @@ def _chosen(study: Mapping, overridden: Mapping[str, object]) -> dict[str, objec
 
 
 def _assigned(overridden: Mapping[str, object]) -> str:
-    """The assignments that `SET` takes: all keys without a variable of their own."""
+    """Assignments for `SET`: all keys without a separate variable."""
     others = overridden.keys() - set(_VARIABLES)
     return " ".join(f"{key}={_text(overridden[key])}" for key in sorted(others))
 
 
 def _text(value: object) -> str:
-    """A value for `SET`; text that YAML would read as another type is quoted."""
+    """Format a value for `SET`, with quotes around text that YAML would parse as another type."""
     with contextlib.suppress(UserError):
         if isinstance(value, str) and "=" not in value and read_value(value, "") == value:
             return value
@@ -73,7 +73,7 @@ def _text(value: object) -> str:
 
 
 def with_more_seeds(study: Mapping, overridden: Mapping[str, object], fewest: int) -> str:
-    """The command that adds seeds of `SEEDS` up to `fewest`; "" if there are enough."""
+    """Command that adds seeds of `SEEDS` to reach `fewest`; "" if there are enough."""
     seeds = study["seeds"]
     if len(seeds) >= fewest:
         return ""

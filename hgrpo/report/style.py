@@ -1,4 +1,4 @@
-"""Sets the style of every figure, and writes figures as SVG with the same bytes every time."""
+"""Style of all figures, and deterministic SVG output."""
 
 import json
 import textwrap
@@ -25,19 +25,18 @@ from hgrpo.evaluation.statistics import DECIDED
 from hgrpo.report.arms import Arm
 from hgrpo.report.csv_file import write_csv
 
-# The page replaces these four colours by those of the reader's light or dark theme.
+# On pages, these four colours are replaced by those of the light or dark theme.
 INK, MUTED, GRID, PAPER = "#23272d", "#6b727b", "#dfe3e7", "#fdfefe"
-# Width of a figure, in inches. It is legible on an upright phone. On a desktop, two figures fit
-# side by side.
+# Width of a figure, in inches: legible on a phone in portrait mode, two side by side on a desktop.
 WIDTH = 4.7
-# With more trained arms than this, one set of axes has no room for names, seeds and intervals.
+# With more trained arms than this, labels, seeds and intervals do not fit into one set of axes.
 MANY = 8
-# An axis of shares shows at least this much, so that ticks are whole per cents and differ.
+# Minimum range of an axis of fractions, so that its ticks are distinct whole per cents.
 LEAST = 0.05
 
-INDEX = "index.json"  # lists a folder's figures
+INDEX = "index.json"  # list of a folder's figures
 RC = {
-    # Texts of games and shops may contain dollar signs, which must not start a formula.
+    # Texts of games may contain dollar signs, which must not start a formula.
     "text.parse_math": False,
     "svg.fonttype": "none",
     "font.family": "sans-serif",
@@ -61,12 +60,12 @@ RC = {
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure with the numbers it shows.
+    """A figure with its data.
 
     Attributes:
         name: name of the figure's files, without suffix.
-        section: the section of the page that shows the figure.
-        alt: text for readers who do not see the figure.
+        section: section of the page with the figure.
+        alt: alternative text.
     """
 
     name: str
@@ -81,11 +80,11 @@ class Drawing:
 def canvas(
     rows: int = 1, columns: int = 1, height: float = 3.2, grid: str = "y", **options: object
 ) -> tuple[Figure, np.ndarray]:
-    """A figure in this style, and its axes [rows, columns].
+    """Create a figure in this style, and its axes [rows, columns].
 
     Args:
         height: the figure's height in inches.
-        grid: the axis whose ticks get grid lines, "x" or "y"; "" draws none.
+        grid: axis with grid lines, "x" or "y"; "" for no grid.
     """
     sns.set_theme(style="ticks", rc=RC)
     figure, axes = plt.subplots(rows, columns, figsize=(WIDTH, height), squeeze=False, **options)
@@ -96,7 +95,7 @@ def canvas(
 
 
 def notice(text: str, height: float = 1.1) -> Figure:
-    """A figure of grey text, where there is nothing to draw."""
+    """Create a placeholder figure with grey text."""
     figure, axes = canvas(height=height, grid="")
     axes[0, 0].set_axis_off()
     axes[0, 0].text(0.5, 0.5, text, ha="center", va="center", color=MUTED)
@@ -104,14 +103,14 @@ def notice(text: str, height: float = 1.1) -> Figure:
 
 
 def write(figure: Figure, path: Path, salt: str, rc: Mapping = RC, **options: object) -> None:
-    """Write a figure as SVG or PDF, by the suffix; the same figure and salt give the same bytes."""
+    """Write a figure as SVG or PDF, by suffix; byte-identical for the same figure and salt."""
     date = "Date" if path.suffix == ".svg" else "CreationDate"
     with matplotlib.rc_context({"svg.hashsalt": salt, **rc}):
         figure.savefig(path, metadata={date: None, "Creator": None}, **options)
 
 
 def save(drawing: Drawing, folder: Path) -> None:
-    """Write <name>.svg and <name>.csv; the same drawing gives the same bytes."""
+    """Write <name>.svg and <name>.csv, byte-identical for equal drawings."""
     (folder / drawing.name).parent.mkdir(exist_ok=True)
     write(drawing.figure, folder / f"{drawing.name}.svg", drawing.name)
     plt.close(drawing.figure)
@@ -119,7 +118,7 @@ def save(drawing: Drawing, folder: Path) -> None:
 
 
 def save_all(drawn: Iterable[Drawing], folder: Path) -> list[dict]:
-    """Write each drawing, then an index of their names and texts; return the index."""
+    """Write each drawing, then an index of names and texts; return the index."""
     index = []
     for drawing in drawn:
         save(drawing, folder)
@@ -130,7 +129,7 @@ def save_all(drawn: Iterable[Drawing], folder: Path) -> list[dict]:
 
 
 def read_index(folder: Path) -> list[dict]:
-    """Read the index that `save_all` wrote; UserError if it is missing or damaged."""
+    """Read the index of `save_all`; UserError if it is missing or damaged."""
     try:
         return json.loads((folder / INDEX).read_bytes())
     except FileNotFoundError:
@@ -142,19 +141,19 @@ def read_index(folder: Path) -> list[dict]:
 def percent_axis(axis: matplotlib.axis.Axis, symbol: str = " %") -> None:
     """Label the ticks with 100 times their value, without decimals, followed by `symbol`.
 
-    The axis shows a range of `LEAST` or more, also if everything drawn is equal.
+    The range of the axis is at least `LEAST`, even if all values are equal.
     """
     axis.set_major_locator(matplotlib.ticker.MaxNLocator("auto", steps=[1, 2, 5, 10]))
     axis.set_major_formatter(matplotlib.ticker.PercentFormatter(1, decimals=0, symbol=symbol))
     ends = wide_enough(*axis.get_data_interval())
     across = axis.axis_name == "x"
-    # As if lines ended there, so that other axes of the same scale and later lines still widen it.
+    # Update data limits instead of view limits, so that later lines and shared axes can widen them.
     axis.axes.update_datalim([(end, end) for end in ends], updatex=across, updatey=not across)
     axis.axes.autoscale_view(scalex=across, scaley=not across)
 
 
 def wide_enough(low: float, high: float) -> tuple[float, float]:
-    """The interval, widened to `LEAST` if it is narrower; an interval in [0, 1] stays inside."""
+    """Widen an interval to at least `LEAST`; an interval in [0, 1] stays inside."""
     if not np.isfinite([low, high]).all():
         return 0.0, LEAST
     if high - low >= LEAST:
@@ -168,7 +167,7 @@ def wide_enough(low: float, high: float) -> tuple[float, float]:
 
 
 def log_axis(axis: matplotlib.axis.YAxis) -> None:
-    """A logarithmic vertical scale with few ticks, labelled in plain numbers."""
+    """Set a logarithmic vertical scale with few ticks, labelled in plain numbers."""
     axis.axes.set_yscale("log")
     axis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 3), numticks=7))
     axis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
@@ -176,7 +175,7 @@ def log_axis(axis: matplotlib.axis.YAxis) -> None:
 
 
 def log_axis_from_zero(axis: matplotlib.axis.XAxis, first: float) -> None:
-    """A horizontal scale that shows 0, is linear up to `first`, and logarithmic beyond."""
+    """Set a horizontal scale that is linear from 0 to `first` and logarithmic beyond."""
     axis.axes.set_xscale("symlog", linthresh=first, linscale=0.5)
     axis.axes.set_xlim(left=0)
     top = axis.axes.get_xlim()[1]
@@ -187,7 +186,7 @@ def log_axis_from_zero(axis: matplotlib.axis.XAxis, first: float) -> None:
 
 
 def whole_numbers(ax: Axes, label: str, **look: object) -> None:
-    """Label the horizontal axis, and put ticks only at whole numbers, as there is no batch 1.5."""
+    """Label the horizontal axis, and put ticks only at integers."""
     ax.set_xlabel(label, **look)
     ax.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(integer=True, min_n_ticks=1))
 
@@ -203,8 +202,8 @@ def interval_dots(
 ) -> None:
     """Draw an arm's success, or another measure, as dots with intervals: one per row of `table`.
 
-    `columns` are the table's columns of the measure and its ends. The measure is on the vertical
-    axis, or on the horizontal axis if `across` is true. `places` are the dots' positions on the
+    `columns` are the columns of the measure and its lower and upper ends. The measure is on the
+    vertical axis, or on the horizontal axis if `across` is true. `places` are the positions on the
     other axis.
     """
     success = table[columns[0]].to_numpy()
@@ -225,13 +224,13 @@ def difference_intervals(
 ) -> None:
     """Draw a horizontal interval per row of a table, the first row on top, and a line at zero.
 
-    A row whose verdict is better or worse gets a filled point and bold text. Other rows get a
-    hollow point and grey text, if there is text.
+    Rows with the verdict better or worse have a filled point and bold text, other rows a hollow
+    point and grey text.
 
     Args:
-        table: has the columns difference, lower, upper and verdict. The first three are fractions,
-            which are drawn as percentage points.
-        labels, texts: texts at the left and at the right of each row.
+        table: columns difference, lower and upper, fractions drawn as percentage points; and
+            verdict.
+        labels, texts: text to the left and to the right of each row.
         looks: colour and marker of each row.
     """
     ax.axvline(0, color=INK, linewidth=1)
@@ -268,7 +267,7 @@ def cell_rows(ax: Axes, labels: Sequence[str], fontsize: float) -> None:
 
 
 def wrap(label: str, width: int = 16) -> str:
-    """Break a label into as many lines as it needs, without cutting words."""
+    """Wrap a label at whole words."""
     return textwrap.fill(label, width, break_long_words=False, break_on_hyphens=False)
 
 
@@ -283,9 +282,9 @@ def text_width(text: str, size: float) -> float:
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist], columns: int = 3) -> None:
-    """Draw a legend under the figure, in at most `columns` columns, or fewer if they do not fit.
+    """Draw a legend below the figure, with at most `columns` columns, fewer if they do not fit.
 
-    The figure grows by one line per legend row beyond the second, so the axes keep their size.
+    The figure grows by one line per legend row beyond the second, so that the axes keep their size.
     """
     labels = [handle.get_label() for handle in handles]
     size = RC["legend.fontsize"] if len(labels) <= MANY else 8

@@ -1,4 +1,4 @@
-"""Makes parts of pages: Jinja's environment, and figures in the page's theme."""
+"""Jinja environment of the pages, and inline figures in the page's theme."""
 
 import html
 import re
@@ -11,7 +11,7 @@ from hgrpo.report.style import GRID, INK, MUTED, PAPER
 _THEME = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--grid)", PAPER: "var(--paper)"}
 _PROLOGUE = re.compile(r"\A.*?(?=<svg\b)", re.DOTALL)
 _METADATA = re.compile(r"<metadata>.*?</metadata>\s*", re.DOTALL)
-# A figure's style rule would apply to the whole page. `inline` removes it; report.css has the rule.
+# A figure's style rule would apply to the whole page, so `inline` removes it. It is in report.css.
 _STYLE = re.compile(r"<defs>\s*<style[^>]*>.*?</style>\s*</defs>\s*", re.DOTALL)
 _ID = re.compile(r'(\bid="|href="#|url\(#)')
 _FONT = re.compile(r"'DejaVu Sans'(?:, [^;\"]*)?")
@@ -20,7 +20,7 @@ _VIEW = re.compile(r'viewBox="([^"]+)"')
 
 
 def page_environment() -> jinja2.Environment:
-    """Jinja's environment of this package: text is escaped, and a missing name is an error."""
+    """Jinja environment of this package, with autoescaping and strict undefined names."""
     return jinja2.Environment(
         loader=jinja2.PackageLoader("hgrpo.report"),
         autoescape=True,
@@ -33,7 +33,7 @@ def page_environment() -> jinja2.Environment:
 def inline(svg: str, name: str, alt: str) -> Markup:
     """Prepare a figure's SVG for HTML, with theme colours and the alternative text `alt`.
 
-    `name` becomes the prefix of every id, so each figure of the page needs a name of its own.
+    `name` is the prefix of every id, so it must be unique on the page.
     """
     body = _STYLE.sub("", _METADATA.sub("", _PROLOGUE.sub("", svg)))
     body = _ID.sub(lambda match: f"{match.group(1)}{name}-", body)

@@ -1,4 +1,4 @@
-"""Makes the report's tables and writes them as CSV files."""
+"""Tables of the report, written as CSV files."""
 
 from collections.abc import Mapping
 
@@ -34,15 +34,15 @@ _COMPARED = (
     *("probability_of_improvement", "minimum_detectable_effect", "p_holm", "verdict"),
     "repeats_alike",
 )
-# Tables of `Comparison` that have another name there.
+# Tables whose attribute of `Comparison` has a different name.
 _ATTRIBUTES = {
     "against_sft": "against_untrained",
     "sft_temperatures": "temperatures",
     "best_rounds_for_the_record": "best_rounds",
     "thresholds_by_seed": "first_rounds",
 }
-# Columns of tables that a study may leave empty, such as comparisons of a single arm. A table
-# without rows comes without columns, but its file has the columns that it has in other studies.
+# Columns of tables that may be empty, such as comparisons of a single arm. An empty table has no
+# columns, but its file must have the same columns as in other studies.
 HEADERS = {
     "against_reference": _COMPARED,
     "against_sft": _COMPARED,
@@ -72,7 +72,7 @@ HEADERS = {
 
 
 def counts(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
-    """Counts per arm of events that are not errors but matter to a reader.
+    """Counts per arm of events that are not errors but may bias results.
 
     Columns that start with `train_` are sums over seeds and rounds, or NaN if nothing was logged.
     Columns that start with `test_` are from greedy play of the test panel after the last round.
@@ -97,9 +97,9 @@ def counts(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> pd.DataFra
 def cost(logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
     """Cost of training one seed of each trained arm, mean over seeds.
 
-    Trajectories, replies (calls of the policy) and tokens are of all play, with the groups that
-    dynamic sampling adds and with continuations. Seconds include the fits between rounds but not
-    evaluation. Values that an arm did not log are NaN.
+    Trajectories, replies (calls of the policy) and tokens include continuations and the additional
+    groups of dynamic sampling. Seconds include the fits between rounds but exclude evaluation.
+    Values that were not logged are NaN.
     """
     columns = ["trajectories", "replies", "tokens", "seconds"]
     parts = ["collect_s", "credit_s", "update_s", "fit_s", *EXTRAS]
@@ -118,17 +118,17 @@ def cost(logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
 
 
 def logged_extras(table: pd.DataFrame) -> dict[str, str]:
-    """Column -> title, for the columns of `EXTRAS` that at least one arm of a cost table logged."""
+    """Column -> title, for the columns of `EXTRAS` logged by any arm of a cost table."""
     return {
         name: title for name, title in EXTRAS.items() if len(table) and table[name].notna().any()
     }
 
 
 def scripted_players(expert: Mapping) -> pd.DataFrame:
-    """One row per scripted player that the expert stage recorded, with the columns `SCRIPTED`.
+    """One row per scripted player in the expert stage's summary, with the columns `SCRIPTED`.
 
-    Success counts only if it comes within the policies' turn cap. Score is the mean return of
-    trajectories, without this cap. `expert` is summary.json of the expert stage.
+    Success is success within the policies' turn cap. Score is the mean return of trajectories
+    without this cap. `expert` is summary.json of the expert stage.
     """
     ceiling = expert.get("informed_is", ""), expert.get("informed_panel", "")
     rows = [
@@ -140,7 +140,7 @@ def scripted_players(expert: Mapping) -> pd.DataFrame:
 
 
 def all_tables(inputs: Inputs, scripted: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Name -> table, for the names that `names.table_names` returns."""
+    """Name -> table, for the names in `names.table_names`."""
     comparison, logs, arms = inputs.comparison, inputs.logs, inputs.arms
     made = {
         "scripted": scripted,
@@ -163,7 +163,7 @@ def all_tables(inputs: Inputs, scripted: pd.DataFrame) -> dict[str, pd.DataFrame
 
 
 def _labelled(table: pd.DataFrame, arms: Arms) -> pd.DataFrame:
-    """Add each arm's label beside its name, because a label may contain a remark for readers."""
+    """Add a column with each arm's label, which may contain a remark, next to its name."""
     if "method" not in table.columns or "label" in table.columns:
         return table
     table = table.copy()

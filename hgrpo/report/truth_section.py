@@ -1,4 +1,4 @@
-"""The page's table of credit and truth, from the files of `credit_agreement`."""
+"""The page's table of credit against ground truth, from the output of `credit_agreement`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ from hgrpo.evaluation.truth.measured import SHUFFLED
 from hgrpo.report.figures.credit_truth import policy_name
 
 TRUTH_CSV = "truth.csv"
-# Columns with an interval that are shown, and their headings on the page.
+# Displayed columns with an interval -> headings on the page.
 SHOWN = {
     "advantage_pearson": "Correlation with the truth",
     "within_pearson": "within trajectories",
@@ -24,9 +24,9 @@ class Row:
     """A method's row.
 
     Attributes:
-        cells: for each of `SHOWN`, the value and its interval as texts; "" if undefined.
-        beats: "yes" or "no", whether it beats the shuffled truth; "" if unknown.
-        mine: whether the row was marked in a column `mine`.
+        cells: for each of `SHOWN`, the value and its interval as text; "" if undefined.
+        beats: whether it beats the shuffled truth, "yes" or "no"; "" if unknown.
+        mine: whether the row is marked in a column `mine`.
     """
 
     label: str
@@ -36,14 +36,14 @@ class Row:
 
 
 def truth_tables(folder: Path | None) -> list[dict]:
-    """A table for each policy whose truth was measured, the last policy first.
+    """One table per policy with measured ground truth, the last policy first.
 
     Returns:
-        For each its name, `policy`, and `rows` from `table_rows`. No tables if `folder` has no
-        truth.csv.
+        Mappings with the policy's name, `policy`, and `rows` from `table_rows`. Empty if `folder`
+        has no truth.csv.
 
     Raises:
-        UserError: truth.csv is not such a table.
+        UserError: truth.csv is invalid.
     """
     path = folder / TRUTH_CSV if folder else None
     if path is None or not path.is_file():
@@ -59,7 +59,7 @@ def truth_tables(folder: Path | None) -> list[dict]:
 
 
 def table_rows(table: pd.DataFrame) -> list[Row]:
-    """The page's rows for a table truth.csv: the closest first, the shuffled truth last."""
+    """Rows of the page for a table truth.csv: highest correlation first, shuffled truth last."""
     ranked = table.assign(last=table["method"] == SHUFFLED).sort_values(
         ["last", "advantage_pearson"], ascending=[True, False], kind="stable"
     )

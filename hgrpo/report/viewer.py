@@ -1,7 +1,7 @@
-"""Collects single trajectories with every arm's credit, and writes the page that shows them.
+"""Page for browsing single trajectories with every arm's credit.
 
-The page holds its data, so it opens from a file. Arms that played the same trajectory, as all do in
-the first batch of training, share one entry with a column of values for each arm.
+The page contains its data, so it can be opened as a local file. Arms that played the same
+trajectory, as in the first batch of training, share one entry with a column of values per arm.
 """
 
 import itertools
@@ -23,7 +23,7 @@ from hgrpo.report.svg import page_environment
 from hgrpo.trajectories import store
 
 CREDITS_FILE = "credits.parquet"
-# Fields with a value per arm, also where several arms played the same trajectory.
+# Fields with a value per arm, even if several arms played the same trajectory.
 OF_ARM = ("credit", "advantage", "logprob")
 ALL_ARMS = ""
 _KEY = ["step", "task_id", "rollout"]
@@ -38,7 +38,7 @@ _CREDITS = ("round", *_KEY, "turn", "method", "credit")
 
 @dataclass(frozen=True)
 class Source:
-    """The tables of a round, with its arm and seed."""
+    """Tables of a round, with its arm and seed."""
 
     method: str
     seed: int
@@ -47,15 +47,15 @@ class Source:
 
 
 def collect(sources: Sequence[Source], limit: int) -> list[dict]:
-    """The first trajectories of every round, at most `limit` of all rounds together.
+    """The first trajectories of every round, at most `limit` in total.
 
-    Every round gives the same number, so that arms can be compared. If there are more rounds than
-    `limit`, those of the last seeds are left out. Trajectories of the same seed and round with the
-    same task, rollout and actions are one entry. Entries of the same task follow each other.
+    Every round contributes the same number, so that arms are comparable. If there are more rounds
+    than `limit`, those of the last seeds are omitted. Trajectories of the same seed and round with
+    the same task, rollout and actions are merged into one entry. Entries of the same task are
+    adjacent.
 
     Raises:
-        UserError: a table is missing, damaged or lacks a column, or the two tables of a round
-            disagree.
+        UserError: a table is missing, damaged or incomplete, or the two tables of a round disagree.
     """
     chosen = sorted(sources, key=lambda source: (source.seed, source.round))[:limit]
     each = limit // max(1, len(chosen))
@@ -73,13 +73,13 @@ def collect(sources: Sequence[Source], limit: int) -> list[dict]:
 
 
 def _shared(values: Mapping[str, list]) -> Mapping[str, list]:
-    """Values by arm; under `ALL_ARMS` if they are equal, as those of one policy are."""
+    """Values by arm; under the key `ALL_ARMS` if all are equal, e.g. for a common policy."""
     first, *others = values.values()
     return values if any(other != first for other in others) else {ALL_ARMS: first}
 
 
 def _entries(source: Source) -> Iterator[dict]:
-    """A round's trajectories in the order of play, with one arm's values."""
+    """Trajectories of a round in the order of play, with the values of one arm."""
     for step in itertools.count():
         sequences = store.read_sequences(
             source.turns.with_name(store.SEQUENCES_FILE), _SEQUENCES, step
@@ -97,7 +97,7 @@ def _entries(source: Source) -> Iterator[dict]:
 def _with_turns(
     sequences: pa.Table, turns: pd.DataFrame, path: Path
 ) -> Iterator[tuple[dict, pd.DataFrame]]:
-    """Each trajectory with its turns; `path` is the file of the turns, for messages."""
+    """Yield each trajectory with its turns; `path` is the file of the turns, for messages."""
     played = dict(iter(turns.groupby(_KEY, sort=False)))
     for row in sequences.to_pylist():
         mine = played.get(tuple(row[name] for name in _KEY))
@@ -109,7 +109,7 @@ def _with_turns(
 
 
 def _entry(row: Mapping, turns: pd.DataFrame, seed: int, number: int) -> dict:
-    """The fields of a trajectory that are the same for all arms that played it."""
+    """Fields of a trajectory that are shared by all arms."""
     return {
         "seed": seed,
         "round": number,
@@ -144,18 +144,18 @@ def _logprobs(row: Mapping) -> list[float | None]:
 def collect_truth(
     folder: Path, agreement: Path, methods: Iterable[str], seed: int, number: int, limit: int
 ) -> list[dict]:
-    """The first trajectories of a measured truth, with each method's credit of them.
+    """The first trajectories with ground-truth credit, together with each method's credit.
 
     Args:
-        folder: truth/round_<r>, written by the stage `truth_round`.
-        agreement: the folder that `credit_agreement` wrote.
+        folder: truth/round_<r>, output of the stage `truth_round`.
+        agreement: output folder of `credit_agreement`.
         methods: the methods to show.
         seed: the study's first seed.
-        number: r.
-        limit: most trajectories.
+        number: the round r.
+        limit: maximum number of trajectories.
 
     Raises:
-        UserError: a table is missing, damaged or lacks a column, or tables disagree.
+        UserError: a table is missing, damaged or incomplete, or tables disagree.
     """
     sequences = store.read_sequences(folder / store.SEQUENCES_FILE, _SEQUENCES).slice(0, limit)
     turns = store.read_turns(folder / store.TURNS_FILE, _TURNS).to_pandas()
@@ -178,7 +178,7 @@ def collect_truth(
 
 
 def within(entries: Sequence[dict], most: int) -> list[dict]:
-    """The entries that fit into `most` bytes of the page; the last ones of every round go first."""
+    """Limit the entries to `most` bytes of the page by dropping the last ones of every round."""
     by_rank = sorted(range(len(entries)), key=lambda index: entries[index]["rank"])
     sizes = itertools.accumulate(len(_json(entries[index]).encode()) for index in by_rank)
     fitting = {index for index, size in zip(by_rank, sizes, strict=True) if size <= most}
@@ -186,7 +186,7 @@ def within(entries: Sequence[dict], most: int) -> list[dict]:
 
 
 def _number(value: float | None) -> float | None:
-    """A number with four digits; None if it is missing or not finite, since JSON has no NaN."""
+    """Round to four digits; None if missing or not finite, because JSON has no NaN."""
     if value is None or not math.isfinite(value):
         return None
     return float(f"{value:.4g}")
@@ -201,7 +201,7 @@ def _json(value: object) -> str:
 
 
 def render(study: str, entries: Sequence[Mapping], labels: Mapping[str, str]) -> str:
-    """The page as HTML text; the same entries give the same text.
+    """Render the page as HTML, deterministically.
 
     Args:
         labels: method -> label, in display order.
@@ -209,6 +209,6 @@ def render(study: str, entries: Sequence[Mapping], labels: Mapping[str, str]) ->
     environment = page_environment()
     public = [{name: value for name, value in one.items() if name != "rank"} for one in entries]
     data = _json({"labels": dict(labels), "trajectories": public})
-    # Texts of games may contain "</script>", or line separators that end a line in JavaScript.
+    # Texts of games may contain "</script>" or JavaScript line separators.
     safe = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
     return environment.get_template("viewer.html.j2").render(study=study, data=Markup(safe))

@@ -52,7 +52,7 @@ def test_a_mistake_on_the_command_line(finished, setting, expected):
     [
         ("{budget: 100}", "endpoint.budget: flatGRPO: 100 trajectories are fewer than its first"),
         ("{budget: 3073}", "endpoint.budget: flatGRPO: 3,073 trajectories are more than it trains"),
-        ("best_round", "endpoint: area, last_round or {budget: <trajectories>} was expected"),
+        ("best_round", "endpoint: expected area, last_round or {budget: <trajectories>}"),
     ],
 )
 def test_an_endpoint_that_the_rounds_cannot_give(checkout, endpoint, expected):

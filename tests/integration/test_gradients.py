@@ -137,7 +137,7 @@ def test_a_new_critic_is_warmed_up_and_another_goes_on(root):
 
 def test_the_page_stands_alone_and_nothing_is_measured_twice(root):
     page = (root / "results/measured/gradients_page/index.html").read_text(encoding="utf-8")
-    assert "PPO: norms of the gradients" in page and "src=" not in page
+    assert "PPO: gradient norms" in page and "src=" not in page
     assert page.count("<details>") == 4 and "PPO after 2 steps: norms by bucket" in page
     stems = {path.stem for path in (root / "results/measured/gradients_page/PPO_step_2").iterdir()}
     assert stems == {"summary", "plots", "loss_plots", "reward_std", "normed_grads"}
@@ -176,6 +176,6 @@ def test_other_environments_are_measured_too(project, tmp_path, env, trajectorie
     (configs / "studies/other.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")
     snakemake(tmp_path, "--cores", "2", "--", "gradients", study="other")
     page = tmp_path / "results/other/gradients_page/index.html"
-    assert "Where returns differ least: in 1 of 1 policy " in page.read_text(encoding="utf-8")
+    assert "smallest deviation of returns: in 1 of 1 policy " in page.read_text(encoding="utf-8")
     groups = tmp_path / "results/other/gradients/flatGRPO/seed_11/round_0/groups.csv"
     assert len(pd.read_csv(groups)) == GROUPS

@@ -149,7 +149,7 @@ def test_an_empty_filter_says_so_and_is_undone(browser, page):
     open_page(browser, page, 1280)
     _, length, count, detail = browser.execute_script(ANSWER, "text", "no such words")
     assert (length, count) == (0, "0 of 500 trajectories")
-    assert detail == "No trajectory fits these filters."
+    assert detail == "No trajectory matches these filters."
     assert browser.execute_script("return list.children.length") == 0
     browser.find_element("css selector", "button[type=reset]").click()
     _, length, _, detail = browser.execute_script(ANSWER, "text", "")
@@ -273,7 +273,7 @@ def test_a_page_with_little_on_it_stands(browser, tmp_path):
     path.write_text(render("small", [one], {"Arm0": "arm"}), encoding="utf-8")
     open_page(browser, path, 390)
     keep_screenshot(browser, "small")
-    assert "No credit is known of this trajectory." in browser.execute_script(
+    assert "There is no credit for this trajectory." in browser.execute_script(
         "return detail.textContent"
     )
     # Words, order and colour; the other filters have one value.

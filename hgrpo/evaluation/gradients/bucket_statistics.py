@@ -1,8 +1,8 @@
 """Norm, noise and direction of the gradient of a bucket, from inner products of groups' gradients.
 
 A bucket's loss is a mean over its tokens (or trajectories), so its gradient is sum u_k / sum n_k,
-where u_k is the sum over group k and n_k is its number of tokens (or trajectories). Everything here
-follows from the products of the u_k with each other, so a bootstrap over groups needs no further
+where u_k is the sum over group k and n_k is its number of tokens (or trajectories). All statistics
+are functions of the inner products of the u_k, so a bootstrap over groups requires no further
 backward pass.
 """
 
@@ -13,12 +13,12 @@ import numpy as np
 
 @dataclass(frozen=True)
 class GroupProducts:
-    """The inner products of the gradients of G groups, with C components each.
+    """Inner products of the gradients of G groups, with C components each.
 
     Attributes:
         products: float64 [C, G, C, G], inner products of the groups' sums u.
-        sizes: float64 [G], the numbers n by which a bucket's sum is divided.
-        losses: float64 [C, G], the sums of the losses themselves.
+        sizes: float64 [G], the numbers n of tokens or trajectories.
+        losses: float64 [C, G], sums of the losses.
     """
 
     products: np.ndarray
@@ -26,26 +26,26 @@ class GroupProducts:
     losses: np.ndarray
 
     def of(self, groups: np.ndarray) -> "GroupProducts":
-        """Some of the groups."""
+        """The products of a subset of groups."""
         products = self.products[:, groups][:, :, :, groups]
         return GroupProducts(products, self.sizes[groups], self.losses[:, groups])
 
     def weighted(self, weights: np.ndarray, components: np.ndarray) -> "GroupProducts":
-        """The same with some components multiplied by a weight for each group.
+        """The products with some components multiplied by a weight per group.
 
         Args:
             weights: float64 [G].
-            components: bool [C], the components that are multiplied.
+            components: bool [C], the components to multiply.
         """
         factors = np.where(components[:, None], weights[None], 1.0)
         products = factors[:, :, None, None] * self.products * factors
         return GroupProducts(products, self.sizes, factors * self.losses)
 
     def combined(self, mixture: np.ndarray) -> "GroupProducts":
-        """Other components, which are sums of these: row d of `mixture` [D, C] gives the d-th.
+        """Linear combinations of the components: row d of `mixture` [D, C] gives the d-th.
 
-        Whitened advantages (A - mean) / deviation are one example: their gradient is a sum of that
-        of A and that of A = 1.
+        For example, the gradient for whitened advantages (A - mean) / deviation is a combination of
+        the gradients for A and for A = 1.
         """
         mixed = np.einsum("ac,cgdh,bd->agbh", mixture, self.products, mixture, optimize=True)
         return GroupProducts(mixed, self.sizes, mixture @ self.losses)
@@ -59,10 +59,9 @@ class BucketStatistics:
         loss: [R, C], the loss.
         norm: [R, C], |sum u / sum n|.
         noise: [R, C], the estimated squared error of that gradient, E |estimate - truth|^2.
-        drawn: [R, C], the resampling noise in the squared norm: 0 where every group counts once,
-            else the noise of the groups, because a resample deviates from them as they deviate
-            from the truth.
-        cosine: [R, C, C], of each two components; nan where one is 0.
+        drawn: [R, C], resampling noise in the squared norm: 0 without resampling, else the noise of
+            the groups, because a resample deviates from the groups as they deviate from the truth.
+        cosine: [R, C, C], cosine between components; nan if either is 0.
     """
 
     loss: np.ndarray
@@ -73,42 +72,42 @@ class BucketStatistics:
 
     @property
     def signal(self) -> np.ndarray:
-        """[R, C], the squared norm with noise removed; negative where noise explains it all."""
+        """[R, C], the noise-corrected squared norm; negative if it is below the noise."""
         return self.norm**2 - self.noise - self.drawn
 
     @property
     def corrected(self) -> np.ndarray:
-        """[R, C], the norm with noise removed: the root of the signal, or 0 if it is negative."""
+        """[R, C], the noise-corrected norm: the root of the signal, or 0 if it is negative."""
         return np.sqrt(np.maximum(self.signal, 0.0))
 
     @property
     def signal_to_noise(self) -> np.ndarray:
-        """[R, C], signal / noise; nan where there is no noise."""
+        """[R, C], signal / noise; nan if the noise is 0."""
         return _ratio(self.signal, self.noise)
 
 
 def bucket_statistics(groups: GroupProducts, counts: np.ndarray | None = None) -> BucketStatistics:
-    """Statistics of the gradient of all these groups.
+    """Statistics of the gradient over all groups of a bucket.
 
     Groups are independent, and the gradient is a ratio of sums over them, so its noise is
     m / (m - 1) * sum |u_k - g n_k|^2 / (sum n_k)^2 with g = sum u / sum n. See Cochran 1977,
     "Sampling Techniques", section 6.4, https://www.wiley.com/en-us/Sampling+Techniques.
 
     Args:
-        counts: [R, m], how often each of the m groups counts in each resample; without it there is
-            one, in which each counts once.
+        counts: [R, m], multiplicity of each of the m groups in each resample; by default, a single
+            sample of all groups.
 
     Raises:
-        ValueError: there are fewer than two groups; one group does not show how much they vary.
+        ValueError: there are fewer than two groups, so their variance is undefined.
     """
     number = len(groups.sizes)
     if number < 2:
-        raise ValueError("the noise of a gradient needs two groups or more")
+        raise ValueError("the noise of a gradient requires at least two groups")
     counts = np.ones((1, number)) if counts is None else np.asarray(counts, dtype=np.float64)
     components = len(groups.products)
     total = counts @ groups.sizes  # [R]
     flat = groups.products.reshape(components * number * components, number)
-    # [R, C, m, C]: the product of each group's own component with the sum of each other component.
+    # [R, C, m, C]: product of each component of each group with the sum of each component.
     with_sum = (counts @ flat.T).reshape(-1, components, number, components)
     sums = np.einsum("rg,ragb->rab", counts, with_sum)
     square = np.einsum("raa->ra", sums) / total[:, None] ** 2
@@ -129,7 +128,7 @@ def bucket_statistics(groups: GroupProducts, counts: np.ndarray | None = None) -
 
 
 def cosine_to_all(groups: GroupProducts, chosen: np.ndarray) -> np.ndarray:
-    """[C], the cosine of each component of a bucket's gradient with that of all groups.
+    """[C], cosine between each component of a bucket's gradient and that of all groups.
 
     Args:
         chosen: indices of the bucket's groups.

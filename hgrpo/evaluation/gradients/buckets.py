@@ -1,8 +1,8 @@
-"""Buckets of groups by the deviation of their returns.
+"""Buckets of groups by the standard deviation of their returns.
 
-RAGEN compares gradients of groups whose returns differ much with those of groups whose returns
-differ little (https://github.com/mll-lab-nu/RAGEN). There, the last quantile bucket takes the whole
-remainder of the division; here, sizes differ by at most one.
+RAGEN compares the gradients of groups with high and low return variance
+(https://github.com/mll-lab-nu/RAGEN). In RAGEN, the last quantile bucket takes the remainder of the
+division; here, sizes differ by at most one.
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ FIXED = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0)
 
 @dataclass(frozen=True)
 class Bucket:
-    """Some of the groups.
+    """A subset of the groups.
 
     Attributes:
-        name: `bucket_1` holds the smallest deviations; `all` holds every group.
-        groups: indices of the groups, in the order of their deviations.
+        name: `bucket_1` has the smallest deviations; `all` contains every group.
+        groups: indices of the groups, in order of their deviations.
     """
 
     name: str
@@ -31,13 +31,13 @@ class Bucket:
 
 
 def buckets(deviations: Sequence[float], mode: BucketMode, number: int) -> list[Bucket]:
-    """The buckets of G groups, and after them one of all groups.
+    """The buckets of G groups, followed by a bucket of all groups.
 
     Args:
-        deviations: the deviation of each group's returns, [G].
-        mode: `quantile` for `number` buckets of equal size, `fixed` for the ranges of `FIXED`,
-            without those that hold no group.
-        number: of quantile buckets.
+        deviations: standard deviation of each group's returns, [G].
+        mode: `quantile` for `number` buckets of equal size, `fixed` for the nonempty ranges of
+            `FIXED`.
+        number: number of quantile buckets.
 
     Raises:
         ValueError: there are fewer groups than buckets, or a deviation is negative or not finite.
@@ -45,7 +45,7 @@ def buckets(deviations: Sequence[float], mode: BucketMode, number: int) -> list[
     values = np.asarray(deviations, dtype=np.float64)
     if not (np.isfinite(values).all() and (values >= 0).all()):
         raise ValueError("deviations must be finite and at least 0")
-    # A stable order, so that equal deviations keep the order in which the groups were played.
+    # Stable, so that ties keep the order of play.
     order = np.argsort(values, kind="stable")
     if mode == "quantile":
         if number > len(values):

@@ -11,7 +11,7 @@ from hgrpo.learning.settings import KlForm
 
 
 class GradientsConfig(Strict):
-    """Settings of `snakemake gradients`, which compares the gradients of buckets of groups.
+    """Settings of `snakemake gradients`, which compares gradients between buckets of groups.
 
     The defaults are those of RAGEN's scripts (https://github.com/mll-lab-nu/RAGEN).
     """
@@ -23,31 +23,32 @@ class GradientsConfig(Strict):
     groups: int = Field(
         128,
         ge=2,
-        description="tasks of the panel `analysis` that the policy plays; one group of each",
+        description="number of tasks of the panel `analysis` to play, with one group per task",
     )
-    rollouts: int = Field(16, ge=2, description="trajectories in a group")
-    buckets: int = Field(6, ge=1, description="buckets of groups, in mode `quantile`")
+    rollouts: int = Field(16, ge=2, description="trajectories per group")
+    buckets: int = Field(6, ge=1, description="number of buckets of groups, in mode `quantile`")
     mode: BucketMode = Field(
         "quantile",
-        description="`quantile`: buckets of equal size by the deviation of the groups' returns; "
-        "`fixed`: deviations of 0 to 1, 1 to 2, 2 to 3, 3 to 4, 4 to 5, and 5 or more",
+        description="`quantile`: buckets of equal size, by the standard deviation of the groups' "
+        "returns; `fixed`: deviations of 0 to 1, 1 to 2, 2 to 3, 3 to 4, 4 to 5, and 5 or more",
     )
     with_validation: bool = Field(
         False,
-        description="whether the policies also play the validation panel, for the page; needs "
-        "evaluation.validate_trained",
+        description="whether the page also has the policies' success on the validation panel; "
+        "requires evaluation.validate_trained",
     )
     sketch: int | None = Field(
         None,
         ge=1024,
-        description="numbers that a group's gradient is projected to, at random, where those of "
-        "all groups do not fit into memory (16 bytes for each trained parameter and group); an "
-        "inner product is then off by about 1 / sqrt(sketch) of the gradients' lengths",
+        description="dimension of the random projection of a group's gradient, used if the "
+        "gradients of all groups do not fit into memory (16 bytes per trained parameter and "
+        "group); the error of an inner product is then about 1 / sqrt(sketch) of the gradients' "
+        "norms",
     )
     kl_coefficient: float = Field(
-        0.001, ge=0, description="weight of the KL in the weighted norms, whatever training uses"
+        0.001, ge=0, description="weight of the KL in the weighted norms, independent of training"
     )
-    kl_form: KlForm = Field("k3", description="estimate of the KL, as training.kl.form")
+    kl_form: KlForm = Field("k3", description="estimator of the KL, as training.kl.form")
     entropy_coefficient: float = Field(
         0.001, ge=0, description="weight of the entropy in the weighted norms"
     )
@@ -57,7 +58,7 @@ class GradientsConfig(Strict):
         refuse_unread(self, ("buckets", self.mode == "quantile", "mode: quantile"))
         if self.mode == "quantile" and 2 * self.buckets > self.groups:
             raise ValueError(
-                f"buckets: {self.groups} groups are too few for {self.buckets} buckets; each needs "
-                "two"
+                f"buckets: {self.groups} groups are too few for {self.buckets} buckets; each "
+                "requires two"
             )
         return self

@@ -1,8 +1,8 @@
-"""Buckets over seeds: means, norms, tests of slopes over deviations, and which part dominates.
+"""Bucket statistics over seeds: means, norms, regression slopes and tests of dominance.
 
-RAGEN's reading of its plots (https://github.com/mll-lab-nu/RAGEN): the task's norm rises with the
-deviation of the returns and the regularisers' norms stay flat, so the regularisers dominate where
-returns differ little. RAGEN shows one run. Here each seed is one observation.
+RAGEN (https://github.com/mll-lab-nu/RAGEN) concludes from plots of a single run that the norm of
+the task gradient rises with the standard deviation of returns while those of the regularisers stay
+flat, so that the regularisers dominate at low return variance. Here each seed is one observation.
 """
 
 from collections.abc import Sequence
@@ -29,17 +29,17 @@ REGULARISERS_DOMINATE, TASK_DOMINATES = "the regularisers dominate", "the task d
 
 
 def weighted_norms(table: pd.DataFrame) -> pd.DataFrame:
-    """Norms of the buckets times the coefficients, and their squares with noise removed.
+    """Gradient norms of the buckets times the coefficients, and their noise-corrected squares.
 
     Args:
         table: rows of buckets.csv with the columns method, seed and round.
 
     Returns:
         The columns of `BY`, seed, bucket, component, groups, deviation, norm, noise, square, lower
-        and upper. `norm` is that of the gradient as it was measured, `noise` is the part of its
-        square that noise adds, and `square` is the rest. It is not cut off at 0, because that would
-        bias it. `lower` and `upper` are the ends of a seed's own interval for the norm without
-        noise, by a bootstrap over groups.
+        and upper. `norm` is the norm of the measured gradient, `noise` is the expected contribution
+        of noise to its square, and `square` is the rest, which is not clipped at 0 because that
+        would bias it. `lower` and `upper` bound the noise-corrected norm of one seed, by a
+        bootstrap over groups.
     """
     rows = table[table["bucket"] != ALL].copy()
     rows["norm"] *= rows["coefficient"]
@@ -52,18 +52,18 @@ def weighted_norms(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def signed_root(square: Numbers) -> Numbers:
-    """The root of |square| with the sign of `square`.
+    """Square root of |square| with the sign of `square`.
 
-    A squared norm with noise removed is negative where the noise was large by chance. Setting such
-    norms to 0 would bias means upwards.
+    A noise-corrected squared norm may be negative by chance. Setting such norms to 0 would bias
+    means upwards.
     """
     return np.sign(square) * np.sqrt(np.abs(square))
 
 
 def student(name: str, values: Sequence[float], level: float) -> dict[str, float]:
-    """The mean under `name`, and its interval under <name>_lower and <name>_upper.
+    """Mean (column `name`) and its t interval (<name>_lower and <name>_upper).
 
-    The mean is NaN without values. The interval is NaN with fewer than two, and if one is not
+    The mean is NaN without values. The interval is NaN with fewer than two values, or if any is not
     finite.
     """
     mean = float(np.mean(values)) if len(values) else np.nan
@@ -75,9 +75,9 @@ def student(name: str, values: Sequence[float], level: float) -> dict[str, float
 
 
 def student_p(values: Sequence[float]) -> float:
-    """The p-value of a mean other than 0, and NaN if a value is not finite.
+    """p-value of a t test for a mean of 0; NaN if a value is not finite.
 
-    It is 1 for a single value, and if all are 0.
+    It is 1 for a single value, and if all values are 0.
     """
     if not np.isfinite(values).all():
         return np.nan
@@ -95,23 +95,22 @@ def holm_where_tested(p_values: Sequence[float]) -> np.ndarray:
 
 
 def slopes(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
-    """The slope of each component's squared norm over the deviation.
+    """Slope of each component's squared norm regressed on the standard deviation of returns.
 
-    Each seed gives the least-squares slope through its buckets. Squares are taken, because their
-    estimates are nearly unbiased. A norm that is set to 0 where noise explains it is the larger,
-    the larger the noise is. Noise grows with the deviation of returns, so such norms would rise
-    even if there were no gradient at all.
+    Each seed contributes the least-squares slope over its buckets. Squares are used because their
+    estimates are nearly unbiased. Norms clipped at 0 are biased upwards by noise, which grows with
+    the deviation of returns, so they would rise even without any gradient.
 
     Args:
         norms: from `weighted_norms`.
 
     Returns:
-        The columns of `BY`, component and seeds; `mean`, the mean square of its buckets and seeds;
-        the slope with Student's interval over seeds; its p-value, plain and after Holm's correction
+        The columns of `BY`, component and seeds; `mean`, the mean square over buckets and seeds;
+        the slope with its t interval over seeds; its p-value, plain and after Holm's correction
         over the rows of the same component; and a verdict, which is inconclusive unless the
-        corrected p-value is below 1 - level. A slope is NaN where all buckets have one deviation. A
-        component whose gradient is exactly 0 in all buckets, as the KL to a reference that is the
-        policy itself, has no p-value.
+        corrected p-value is below 1 - level. A slope is NaN if all buckets have the same deviation.
+        A component whose gradient is exactly 0 in all buckets (e.g. the KL, if the policy is its
+        own reference) has no p-value.
     """
     rows = []
     for (*key, component), part in norms.groupby([*BY, "component"], sort=False):
@@ -132,7 +131,7 @@ def slopes(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
 
 
 def _slope(part: pd.DataFrame) -> float:
-    """The slope through a seed's buckets."""
+    """Least-squares slope over a seed's buckets."""
     deviation, square = part["deviation"].to_numpy(), part["square"].to_numpy()
     if np.ptp(deviation) == 0:
         return np.nan
@@ -140,23 +139,23 @@ def _slope(part: pd.DataFrame) -> float:
 
 
 def dominance(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
-    """The squared norm of the regularisers' gradient minus that of the task's.
+    """Squared norm of the regularisers' gradient minus that of the task gradient.
 
-    It is taken in the buckets where returns differ least and most. Squares are compared because
-    their estimates are nearly unbiased. A norm that is set to 0 where noise explains it is not: if
-    a small gradient of the task disappears in the noise of every seed, the regularisers would seem
-    to dominate for certain.
+    It is computed in the buckets with the lowest and the highest deviation of returns. Squares are
+    compared because their estimates are nearly unbiased. Norms clipped at 0 are not: if a small
+    task gradient were lost in the noise of every seed, the regularisers would seem certain to
+    dominate.
 
-    Where all returns of a bucket's groups are equal, advantages and the task's gradient are 0 by
-    the formula. Such a row has a verdict of its own and no test.
+    If the returns of every group in a bucket are equal, advantages and the task gradient are 0 by
+    definition. Such a row has a separate verdict and no test.
 
     Args:
         norms: from `weighted_norms`.
 
     Returns:
         The columns of `BY`; `place` (lowest or highest); the difference with its interval over
-        seeds; its p-value, plain and after Holm's correction over all rows that are tested; and a
-        verdict, which is inconclusive unless the corrected p-value is below 1 - level.
+        seeds; its p-value, plain and after Holm's correction over all tested rows; and a verdict,
+        which is inconclusive unless the corrected p-value is below 1 - level.
     """
     rows = []
     for key, part in norms.groupby(BY, sort=False):
@@ -181,7 +180,7 @@ def dominance(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
 
 def _end(part: pd.DataFrame, place: str) -> pd.Series:
     """Norm and square of each component in a seed's first or last bucket: (column, component)."""
-    # Buckets may have one deviation, such as 0; then they keep their order.
+    # Several buckets may share the same deviation (e.g. 0); ties keep their original order.
     ordered = part[part["component"] == TASK].sort_values("deviation", kind="stable")
     bucket = ordered["bucket"].iloc[0 if place == "lowest" else -1]
     return part[part["bucket"] == bucket].set_index("component")[["norm", "square"]].unstack()
@@ -196,11 +195,10 @@ def _verdict(difference: float, sure: bool) -> str:
 def bucket_means(table: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
     """One row for each of `KEYS`, in the table's order.
 
-    Counts and the deviation are means over seeds. A measure is a mean over seeds with Student's
-    interval, which seeds without a value leave out. `corrected` is the root of the mean signal,
-    with its sign: a mean of norms that are set to 0 where noise explains them would be too large.
-    With one seed a measure has the interval that the table gives, if any. `cosine` is that of the
-    task with the regularisers, in rows of either.
+    Counts and deviations are means over seeds. A measure is the mean over seeds with a value, with
+    a t interval. `corrected` is the signed root of the mean signal, because a mean of norms clipped
+    at 0 would be too large. With one seed, the interval is that of the table, if any. `cosine` is
+    between the task and the regularisers, in rows of either.
 
     Args:
         table: rows of buckets.csv with the columns method, seed and round.

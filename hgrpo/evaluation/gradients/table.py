@@ -1,4 +1,4 @@
-"""The table of a policy's gradients: one row for each pass, bucket and component."""
+"""Table of a policy's gradients: one row per pass, bucket and component."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,8 +15,8 @@ from hgrpo.evaluation.gradients.buckets import Bucket, buckets
 from hgrpo.evaluation.gradients.settings import GradientsConfig
 from hgrpo.evaluation.truth.resampling import estimate, resamples
 
-# What the rows show: the task with whitened and scaled advantages, and with those before; the KL;
-# the entropy; and the gradient of KL and entropy together, each times its coefficient.
+# Components of the rows: the task with whitened and scaled advantages, and with raw advantages; the
+# KL; the entropy; and the sum of KL and entropy gradients, weighted by their coefficients.
 TASK, REGULARISERS = "task", "regularisers"
 SHOWN = (TASK, "task_unwhitened", "kl", "entropy", REGULARISERS)
 PASSES = ("prefilter", "postfilter")
@@ -28,7 +28,7 @@ def mix(
     """The components `SHOWN`, from those of `components.COMPONENTS`.
 
     Args:
-        shift, scale: the advantages are to be (A - shift) / scale.
+        shift, scale: transform advantages A to (A - shift) / scale.
         kl, entropy: coefficients.
     """
     mixture = [
@@ -43,12 +43,12 @@ def mix(
 
 @dataclass(frozen=True)
 class Pass:
-    """The groups of one pass: all that were played, or those that the filter kept.
+    """The groups of one pass: all played groups, or those kept by the filter.
 
     Attributes:
-        groups: their indices among all groups that were played, [M].
-        products: of their gradients, with the components that `mix` reads.
-        trajectories, tokens: how many trajectories and sampled tokens of each group, int [M].
+        groups: indices among all played groups, [M].
+        products: inner products of their gradients, with the input components of `mix`.
+        trajectories, tokens: number of trajectories and sampled tokens of each group, int [M].
     """
 
     groups: np.ndarray
@@ -66,11 +66,11 @@ def bucket_table(
 ) -> tuple[pd.DataFrame, dict[str, dict[int, str]]]:
     """One row for each pass, bucket and component, and the bucket of each group in each pass.
 
-    A pass has at most one bucket for every two of its groups, and none if it has fewer than two.
+    A pass has at most one bucket per two groups, and no buckets if it has fewer than two groups.
 
     Args:
-        deviations: of the returns of all groups that were played, [G].
-        shift, scale: the advantages are to be (A - shift) / scale.
+        deviations: standard deviation of the returns of each played group, [G].
+        shift, scale: transform advantages A to (A - shift) / scale.
     """
     weights = config.kl_coefficient, config.entropy_coefficient
     coefficients = (1.0, 1.0, *weights, 1.0)
@@ -94,13 +94,13 @@ def bucket_table(
 def _bucket_rows(
     measured: Pass, cut: Sequence[Bucket], deviations: np.ndarray, coefficients: Sequence[float]
 ) -> list[dict[str, object]]:
-    """Rows of all buckets that have two groups or more; intervals are bootstraps over groups.
+    """Rows of all buckets with at least two groups; intervals are bootstraps over groups.
 
     Args:
-        measured: its products have the components `SHOWN`.
-        cut: the buckets, the last of which holds all groups.
-        deviations: of the groups' returns, [M].
-        coefficients: with which the analysis weighs the components.
+        measured: products with the components `SHOWN`.
+        cut: the buckets; the last contains all groups.
+        deviations: standard deviation of each group's returns, [M].
+        coefficients: weights of the components in the analysis.
     """
     rows = []
     for bucket in cut:
@@ -123,7 +123,7 @@ def _bucket_rows(
                     "coefficient": coefficient,
                     "loss": statistics.loss[0, index],
                     "norm": statistics.norm[0, index],
-                    # The ratio below does not give it back where the norm is 0 or noise is.
+                    # Stored because the ratio below does not determine it if norm or noise is 0.
                     "signal": statistics.signal[0, index],
                     **_columns("corrected", statistics.corrected[:, index]),
                     **_columns("signal_to_noise", statistics.signal_to_noise[:, index]),

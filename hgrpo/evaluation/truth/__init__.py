@@ -1,1 +1,1 @@
-"""True advantages of turns by continuations, and the accuracy of credit assigners."""
+"""Ground-truth advantages of turns from continuations, and the accuracy of credit assigners."""

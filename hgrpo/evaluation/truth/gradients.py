@@ -1,15 +1,16 @@
-"""Quality of the update by a method's advantages, from gradients of single groups.
+"""Quality of the update from a method's advantages, from gradients of single groups.
 
 g_k is a method's gradient from group k, the sum over the group's turns of advantage times the
-gradient of the log-probability of the reply, and t_k is the same with the true advantages. All of
-it follows from inner products: matrices [G, G] with entries such as g_k . t_l. Weights, float64
-[R, G] from `resamples`, say how often each group counts.
+gradient of the reply's log-probability, and t_k is the same with the true advantages. All
+statistics are functions of inner products, given as matrices [G, G] with entries such as g_k . t_l.
+Weights, float64 [R, G] from `resamples`, are the multiplicities of the groups.
 
-An update is compared with the update by the exact truth on the same groups (`cosine`), which is
-precise because both share their rollouts, and with the true gradient over all games and rollouts
-(`Expected`). With mu = E[g_k], nu = E[t_k] and v = E|g_k - mu|^2, means over pairs of different
-groups are unbiased estimates of inner products of mu and nu, whatever the noise of single groups.
-With few groups such an estimate of |mu|^2 or |nu|^2 may be negative; a ratio with it is NaN.
+An update is compared with the update from the exact true advantages of the same groups (`cosine`),
+which is precise because both share their rollouts, and with the true gradient over all games and
+rollouts (`Expected`). With mu = E[g_k], nu = E[t_k] and v = E|g_k - mu|^2, means over pairs of
+different groups are unbiased estimates of inner products of mu and nu, regardless of the noise of
+single groups. With few groups such an estimate of |mu|^2 or |nu|^2 may be negative; ratios with it
+are then NaN.
 """
 
 from dataclasses import dataclass
@@ -26,12 +27,12 @@ def cosine(
     weights: np.ndarray,
     groups: int = 1,
 ) -> np.ndarray:
-    """Cosine of the updates from `groups` groups with a method and with the truth, float64 [R].
+    """Cosine between updates from `groups` groups by a method and by true advantages, float64 [R].
 
-    The length of the update with the truth comes from the product of its two halves, whose noise is
-    independent. So the cosine is that with the exact truth, up to chance, and may exceed 1. While
-    noise dominates, 1 / cosine^2 at one group is roughly how many times as many groups an unbiased
-    method needs.
+    The length of the true update is estimated from the product of its two halves, whose noise is
+    independent. The cosine thus estimates that with the exact truth and may exceed 1 by chance.
+    While noise dominates, an unbiased method requires roughly 1 / cosine^2 (at one group) times as
+    many groups as the truth.
 
     Args:
         of_method: [G, G], g_k . g_l.
@@ -60,22 +61,22 @@ class Expected:
     variance: np.ndarray
 
     def cosine(self, groups: float = np.inf) -> np.ndarray:
-        """Cosine with nu of an update from so many groups: mu.nu / (|nu| sqrt(|mu|^2 + v/n))."""
+        """Cosine with nu of an update from n = `groups`: mu.nu / (|nu| sqrt(|mu|^2 + v/n))."""
         length = (self.signal + self.variance / groups) * np.maximum(self.truth, 0)
         return ratio(self.along, np.sqrt(np.maximum(length, 0)))
 
     def bias(self) -> np.ndarray:
-        """|c mu - nu| / |nu|, with c such that c mu and nu agree along nu.
+        """|c mu - nu| / |nu|, with c such that the projection of c mu on nu is nu.
 
-        Advantages have no unit, so the scale c is free. This is the tangent of the angle between
-        mu and nu; infinite if mu points away from nu.
+        The scale c is free because advantages have no unit. The bias is the tangent of the angle
+        between mu and nu, and infinite if mu points away from nu.
         """
         cosine = np.minimum(self.cosine(), 1.0)
         tangent = np.sqrt(np.maximum(ratio(np.ones_like(cosine), cosine**2) - 1, 0))
         return np.where(cosine <= 0, np.inf, tangent)
 
     def relative_variance(self, groups: float) -> np.ndarray:
-        """c^2 v / (n |nu|^2) with the c of `bias`: the update's variance, in squares of |nu|.
+        """c^2 v / (n |nu|^2) with the c of `bias`: the update's variance in units of |nu|^2.
 
         Infinite if mu points away from nu.
         """
@@ -84,17 +85,17 @@ class Expected:
         return np.where(self.along <= 0, np.inf, relative)
 
     def signal_to_noise(self, groups: float) -> np.ndarray:
-        """n |mu|^2 / v: signal to noise of an update from n groups."""
+        """n |mu|^2 / v: signal-to-noise ratio of an update from n groups."""
         return groups * ratio(self.signal, self.variance)
 
 
 def expected(
     of_method: np.ndarray, with_truth: np.ndarray, truth: np.ndarray, weights: np.ndarray
 ) -> Expected:
-    """The moments, from [G, G] matrices of g_k . g_l, of g_k . t_l and of t_k . t_l.
+    """The moments, from [G, G] matrices of g_k . g_l, g_k . t_l and t_k . t_l.
 
     If `of_method` is the product of two estimates of the same gradient with independent noise, the
-    variance is that without the noise.
+    variance excludes that noise.
     """
     signal = _pairs(of_method, weights)
     pairs = (_pairs(products, weights) for products in (with_truth, truth))
@@ -108,12 +109,12 @@ def _of_sums(products: np.ndarray, weights: np.ndarray, groups: int) -> np.ndarr
 
 
 def _same(products: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Weighted mean of each group's product with itself, [R]."""
+    """Weighted mean of the groups' squared norms, [R]."""
     return weights @ np.diag(products) / weights.sum(axis=1)
 
 
 def _pairs(products: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Weighted mean of the products of different groups, [R]; NaN if only one was drawn."""
+    """Weighted mean of products of different groups, [R]; NaN if only one group was drawn."""
     whole = np.einsum("rk,kl,rl->r", weights, products, weights, optimize=True)
     squares = weights**2
     number = weights.sum(axis=1) ** 2 - squares.sum(axis=1)

@@ -1,4 +1,4 @@
-"""Plays the rollouts whose truth is measured, and the continuations; saves every finished group."""
+"""Play rollouts and continuations to measure true advantages; save every finished group."""
 
 import json
 import shutil
@@ -34,12 +34,12 @@ _COUNTS = "counts.json"
 
 @dataclass(frozen=True)
 class Measurement:
-    """A measurement for one policy, in a folder from `job_scratch`.
+    """Measurement of true advantages for one policy, in a folder from `job_scratch`.
 
     Attributes:
-        size: rollouts of each game, at least 2.
-        seed, round: with the task, they name the random streams.
-        folder: where the rollouts and every finished group are kept.
+        size: rollouts per game, at least 2.
+        seed, round: identify the random streams, together with the task.
+        folder: folder of the rollouts and finished groups.
     """
 
     config: TruthConfig
@@ -53,13 +53,13 @@ class Measurement:
     def rollouts(
         self, panel: Sequence[Task], on_done: Callable[[], None] = lambda: None
     ) -> list[PlayedGroup]:
-        """The groups to measure: those of a stopped run, or new ones.
+        """The groups to measure: those of an interrupted run, or new ones.
 
-        Each group counts as a step of its own. They are read back from disk in either case, so
-        that a resumed run and the stopped run have equal inputs.
+        Each group is a separate step. New groups are also read back from disk, so that interrupted
+        and resumed runs have equal inputs.
 
         Raises:
-            UserError: the panel has too few games, or kept rollouts are damaged.
+            UserError: the panel has too few games, or saved rollouts are damaged.
         """
         stored = self.folder / "rollouts"
         if not stored.is_dir():
@@ -73,14 +73,14 @@ class Measurement:
         return read_groups(stored, panel)
 
     def finished(self, group: PlayedGroup) -> bool:
-        """Whether the group's truth is kept already."""
+        """Whether the group's true advantages are already saved."""
         return self._part(group).is_dir()
 
     def measure(self, group: PlayedGroup) -> None:
-        """Measure and keep the truth of one group.
+        """Measure and save the true advantages of one group.
 
         Raises:
-            ReplayError: the environment answered differently when a turn was played again.
+            ReplayError: the environment responded differently when a turn was replayed.
         """
         began = time.perf_counter()
         continuations = Continuations(self.collector)
@@ -107,10 +107,10 @@ class Measurement:
             (out / _COUNTS).write_text(text, encoding="utf-8")
 
     def write(self, groups: Sequence[PlayedGroup], out: Path) -> dict[str, float]:
-        """Write the tables of rollouts and truth into `out`; return the sums of all counts.
+        """Write the tables of rollouts and true advantages into `out`; return total counts.
 
         Raises:
-            UserError: a kept part is damaged.
+            UserError: a saved part is damaged.
         """
         for name in (TURNS_FILE, SEQUENCES_FILE):
             shutil.copyfile(self.folder / "rollouts" / name, out / name)
@@ -124,14 +124,14 @@ class Measurement:
 
 
 def truth_tasks(panel: Sequence[Task], groups: int, seed: int) -> list[Task]:
-    """The games of the training panel that truth is measured on, the same for every policy.
+    """Training games on which true advantages are measured, the same for every policy.
 
     Raises:
         UserError: the panel has fewer games.
     """
     if groups > len(panel):
         raise UserError(
-            f"truth.groups: {groups} games are wanted, but the training panel has {len(panel)}"
+            f"truth.groups: {groups} games requested, but the training panel has {len(panel)}"
         )
     order = generator("truth-tasks", seed).permutation(len(panel))[:groups]
     return [panel[index] for index in order]

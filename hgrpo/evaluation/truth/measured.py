@@ -1,4 +1,4 @@
-"""A measured truth as arrays over all turns of its rollouts, and the credit that methods gave."""
+"""Measured true advantages as arrays over all turns of the rollouts, with the methods' credit."""
 
 import re
 from collections import Counter
@@ -14,10 +14,10 @@ from hgrpo.evaluation.truth.resampling import resamples
 from hgrpo.evaluation.truth.table import clear, sketches_of
 
 INADMISSIBLE, NO_WORD, OTHER = "(not admissible)", "(no word)", "(other)"
-# Further kinds share one name.
+# Less common kinds of action are merged into `OTHER`.
 KINDS = 12
 _LETTERS = re.compile(r"[^\W\d_]+")
-# Names of rows and columns without a method, and words in the column `beats_shuffled`.
+# Names of rows and columns without a method, and values of the column `beats_shuffled`.
 SHUFFLED, TRUTH = "shuffled", "truth"
 YES, NO = "yes", "no"
 SHUFFLED_LABEL, TRUTH_LABEL = "Truth, shuffled", "Truth"
@@ -40,16 +40,16 @@ def common_kinds(kinds: list[str]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class MeasuredTruth:
-    """The truth of N turns in G groups.
+    """True advantages A of N turns in G groups.
 
     Attributes:
         advantage, error, first, second: A, its standard error, and A from each half of the
             continuations, float64 [N].
         sketches: float64 [N, size], projections of the turns' gradients.
         owner: int [N], each turn's group, from 0 to G - 1.
-        turn: int [N], each turn's number in its trajectory.
-        kind: [N], kind of each action, see `action_kind`.
-        lengths: int [trajectories], turns of each trajectory.
+        turn: int [N], index of each turn in its trajectory.
+        kind: [N], kind of each action; see `action_kind`.
+        lengths: int [trajectories], number of turns of each trajectory.
     """
 
     advantage: np.ndarray
@@ -72,7 +72,7 @@ class MeasuredTruth:
 
     @cached_property
     def clear(self) -> np.ndarray:
-        """bool [N], whether a turn's truth is clear."""
+        """bool [N], whether the sign of a turn's A is clear (`table.clear`)."""
         return clear(self.advantage, self.error)
 
     @cached_property
@@ -82,12 +82,12 @@ class MeasuredTruth:
 
     @cached_property
     def within(self) -> "MeasuredTruth":
-        """The same with A and its halves less their means over each trajectory."""
+        """A copy with A and its halves centred within each trajectory."""
         names = ("advantage", "first", "second")
         return replace(self, **{name: self.centred(vars(self)[name]) for name in names})
 
     def centred(self, values: np.ndarray) -> np.ndarray:
-        """Values [N] less their means over each trajectory.
+        """Values [N] minus their means over each trajectory.
 
         Rounding errors of equal values, also of 32 bits, become 0.
         """
@@ -97,7 +97,7 @@ class MeasuredTruth:
         return np.where(np.abs(less) > 1e-6 * np.abs(values).max(initial=0.0), less, 0.0)
 
     def of(self, known: np.ndarray) -> "MeasuredTruth":
-        """The truth of some groups only: those whose turns are `known`, bool [N]."""
+        """Restrict to the groups whose turns are `known`, bool [N]."""
         if known.all():
             return self
         numbers = {
@@ -110,10 +110,10 @@ class MeasuredTruth:
 
 
 def measured_truth(table: pa.Table, actions: Sequence[tuple[str, bool]]) -> MeasuredTruth:
-    """The arrays of a truth table.
+    """Convert a truth table to arrays.
 
     Args:
-        actions: each turn's action and whether it was admissible, in the order of the rows.
+        actions: action of each turn and whether it was admissible, in the order of the rows.
     """
     turn, step = table["turn"].to_numpy(), table["step"].to_numpy()
     return MeasuredTruth(
@@ -131,7 +131,7 @@ def measured_truth(table: pa.Table, actions: Sequence[tuple[str, bool]]) -> Meas
 
 @dataclass(frozen=True)
 class Played:
-    """Rollouts of one policy, the finished computations on them, and their truth if measured."""
+    """Rollouts of one policy, finished credit computations, and true advantages if measured."""
 
     plan: Sequence[Computation]
     rollouts: SharedRollouts

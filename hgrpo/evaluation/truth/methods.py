@@ -1,4 +1,4 @@
-"""The tables that compare every method of a study with the truth, for one policy's rollouts."""
+"""Tables that compare every method of a study with true advantages, for one policy's rollouts."""
 
 from collections.abc import Mapping
 
@@ -21,19 +21,18 @@ from hgrpo.evaluation.truth.update_settings import ArmUpdate
 def truth_tables(
     played: Played, updates: Mapping[str, ArmUpdate], labels: Mapping[str, str]
 ) -> dict[str, pd.DataFrame]:
-    """Compare credit with the truth of the same rollouts, which must be there.
+    """Compare credit with the true advantages of the same rollouts, which must be measured.
 
     Returns:
-        - truth: a row for each method, then one for the shuffled truth; see `scoring.score`. Price
-          per trajectory: `seconds`, `dollars` and `extra_trajectories` that were played.
-        - truth_gradients: a row for each method, and for the exact truth, at several numbers of
-          groups.
-        - truth_errors: a row for each method and turn number or kind of action; see
+        - truth: a row per method, then one for the shuffled truth; see `scoring.score`. `seconds`,
+          `dollars` and `extra_trajectories` are costs per trajectory (`price`).
+        - truth_gradients: a row per method, and for the exact truth, at several numbers of groups.
+        - truth_errors: a row per method and turn number or kind of action; see
           `scoring.error_rows`.
 
     Args:
         updates: method -> settings of its advantages.
-        labels: method -> label, in the order of the rows; methods without credit are left out.
+        labels: method -> label, in the order of the rows; methods without credit are omitted.
     """
     rollouts, truth = played.rollouts, played.truth
     where = {"round": rollouts.stored[0].round}
@@ -58,9 +57,9 @@ def truth_tables(
 
 
 def price(computed: Computation, rollouts: SharedRollouts) -> dict[str, float]:
-    """Cost of credit per trajectory: seconds, dollars, and trajectories played for it.
+    """Cost of credit per trajectory: seconds, dollars, and extra trajectories played.
 
-    Fits between rounds are not counted, and answers that a judge's cache knew cost nothing.
+    Fits between rounds and cached answers of a judge are not counted.
     """
     starts = np.cumsum(rollouts.lengths) - rollouts.lengths
     credited = max(1, int(np.isfinite(computed.values[starts]).sum()))

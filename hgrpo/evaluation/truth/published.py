@@ -1,4 +1,4 @@
-"""Published rollouts with truth, and credit that other code computed for them."""
+"""Published rollouts with true advantages, and credit computed for them by other code."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,14 +14,14 @@ from hgrpo.evaluation.truth.table import PLACE, TRUTH_FILE, read_truth_table
 from hgrpo.trajectories.store import TURNS_FILE, read_turns
 
 CREDIT, ADVANTAGE = "credit", "advantage"
-# Columns of a file of credits: the turn, then its credit and advantage. The last is optional.
+# Columns of a file of credit: the turn, its credit, and optionally its advantage.
 TURN = ("task_id", "rollout", "turn")
 COLUMNS = (*TURN, CREDIT, ADVANTAGE)
 _TYPES = (pa.string(), pa.int64(), pa.int64(), pa.float64(), pa.float64())
 
 
 def read_published(folder: Path) -> tuple[pd.DataFrame, MeasuredTruth]:
-    """The turns of published rollouts, with the columns `TURN`, and their truth in the same order.
+    """Turns of published rollouts (columns `TURN`), and their true advantages in the same order.
 
     Raises:
         UserError: a file is missing or damaged, the two files disagree, or a task has two groups.
@@ -41,11 +41,11 @@ def read_published(folder: Path) -> tuple[pd.DataFrame, MeasuredTruth]:
 def read_credits(path: Path, places: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Credit and advantage of every turn in `places`, in their order: float64 [N] each.
 
-    Without a column `advantage`, the credit itself is the advantage.
+    Without a column `advantage`, the credit is the advantage.
 
     Raises:
-        UserError: the file is missing or damaged, has other columns, repeats or lacks a turn, has
-            a turn that was not published, or a number is not finite.
+        UserError: the file is missing or damaged or has unknown columns; a turn is repeated,
+            missing or unpublished; or a number is not finite.
     """
     table = _read(path)
     rows = table.select(list(TURN)).to_pandas()
@@ -70,7 +70,7 @@ def _read(path: Path) -> pa.Table:
     try:
         table = table.select(list(names)).cast(schema)
     except (KeyError, ValueError) as error:
-        raise UserError(f"{path}: not a table of credits ({one_line(error)})") from None
+        raise UserError(f"{path}: not a table of credit ({one_line(error)})") from None
     return parquet.check_numbers(table, path)
 
 

@@ -1,7 +1,7 @@
-"""Bootstrap over groups: draws whole groups with replacement, as turns of a group are dependent.
+"""Bootstrap over groups. Whole groups are resampled, because turns of a group are dependent.
 
-Statistics are functions of sums over turns. They take the weights of many resamples at once, and
-their first resample holds every group once, so their first value is the estimate itself.
+Statistics are functions of sums over turns, and are computed for many resamples at once. The first
+resample contains every group once, so the first value is the estimate itself.
 """
 
 import numpy as np
@@ -9,16 +9,16 @@ import numpy as np
 from hgrpo.games.streams import generator
 
 RESAMPLES = 2000
-# Percentile intervals from fewer groups are far too narrow.
+# With fewer groups, percentile intervals are far too narrow.
 FEWEST = 8
-# If more of the resamples than this have no value, there is no interval.
+# There is no interval if the statistic is undefined on more than this share of resamples.
 _UNDEFINED = 0.05
 
 
 def resamples(groups: int, number: int = RESAMPLES) -> np.ndarray:
-    """How often each group is drawn, float64 [1 + number, groups]; first every group once.
+    """Multiplicity of each group, float64 [1 + number, groups]; the first row is all ones.
 
-    With fewer groups than `FEWEST` there is only the first row, so nothing has an interval.
+    With fewer than `FEWEST` groups there is only the first row, and hence no interval.
     """
     if groups < FEWEST:
         return np.ones((1, groups))
@@ -30,15 +30,15 @@ def resamples(groups: int, number: int = RESAMPLES) -> np.ndarray:
 def estimate(values: np.ndarray, level: float = 0.95) -> tuple[float, float, float]:
     """The estimate and its percentile interval, from a statistic's values on `resamples`.
 
-    Infinite values count. The limits are NaN without resamples, and if the statistic is undefined
-    on more than one in twenty.
+    Infinite values are included. The limits are NaN without resamples, or if the statistic is
+    undefined on more than one in twenty.
     """
     drawn = values[1:]
     known = drawn[~np.isnan(drawn)]
     if not len(known) or len(known) < (1 - _UNDEFINED) * len(drawn):
         return float(values[0]), np.nan, np.nan
     ends = [(1 - level) / 2, (1 + level) / 2]
-    # Without interpolation, which is undefined between infinite values.
+    # No interpolation, because it is undefined between infinite values.
     lower, upper = np.quantile(known, ends, method="inverted_cdf")
     return float(values[0]), float(lower), float(upper)
 
@@ -54,6 +54,6 @@ def sums_by_group(columns: np.ndarray, owner: np.ndarray, groups: int) -> np.nda
 
 
 def ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-    """above / below, and NaN where `below` is not above 0."""
+    """above / below; NaN where `below` is not positive."""
     positive = below > 0
     return np.where(positive, above / np.where(positive, below, 1.0), np.nan)

@@ -14,7 +14,7 @@ from hgrpo.evaluation.truth.shuffled import (
     trajectory_means,
 )
 
-# Numbers of groups for which an update's direction and noise are given.
+# Numbers of groups per update in truth_gradients.csv.
 GROUPS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
@@ -25,21 +25,21 @@ def pearson(
     owner: np.ndarray,
     weights: np.ndarray,
 ) -> np.ndarray:
-    """Corrected correlation on each resample, float64 [R].
+    """Pearson correlation corrected for attenuation, on each resample, float64 [R].
 
         r = cov(credit, truth) / sqrt(var(credit) cov(first half, second half))
 
-    Noise in the truth weakens a correlation with it. Two estimates with independent noise, one from
-    each half of the continuations, show how much: their covariance is the variance of the truth
-    alone. This is Spearman's correction for attenuation (Spearman 1904, "The Proof and Measurement
-    of Association between Two Things", https://doi.org/10.2307/1412159). By chance, a corrected
-    correlation may exceed 1. The credit's own noise is part of the credit and is not corrected.
+    Noise in the estimated truth attenuates the correlation. The two halves of the continuations
+    give estimates with independent noise, so their covariance is the variance of the truth without
+    noise. This is Spearman's correction (Spearman 1904, "The Proof and Measurement of Association
+    between Two Things", https://doi.org/10.2307/1412159). A corrected correlation may exceed 1 by
+    chance. Noise in the credit is part of the credit and is not corrected.
 
-    NaN where the credit does not vary, or where the halves do not show that the truth varies.
+    NaN if the credit does not vary, or if the covariance of the halves is not positive.
 
     Args:
         credit, truth: float64 [turns].
-        halves: the truth from each half of the continuations, float64 [turns] each.
+        halves: estimates of the truth from each half of the continuations, float64 [turns] each.
         owner: int [turns], each turn's group.
         weights: float64 [R, groups] from `resamples`.
     """
@@ -55,12 +55,12 @@ def pearson(
 
 
 def _varies(variance: np.ndarray, square: np.ndarray) -> np.ndarray:
-    """The variance, and 0 where it is no more than the rounding of the mean square."""
+    """The variance, or 0 if it is within the rounding error of the mean square."""
     return np.where(variance > 1e-12 * square, variance, 0.0)
 
 
 def sign_hits(advantage: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """1 where both have the same sign, 0.5 where the advantage is 0, else 0; [turns]."""
+    """1 for equal signs, 0.5 if the advantage is 0, else 0; [turns]."""
     return (1 + np.sign(advantage) * np.sign(truth)) / 2
 
 
@@ -75,7 +75,7 @@ def sign_accuracy(
 
     Args:
         advantage, truth: float64 [turns].
-        clear: bool [turns], whether the truth of each turn is clear.
+        clear: bool [turns], whether the sign of the true advantage is clear.
         owner: int [turns], each turn's group.
         weights: float64 [R, groups] from `resamples`.
     """
@@ -88,20 +88,21 @@ def score(credit: np.ndarray, advantage: np.ndarray, truth: MeasuredTruth) -> di
     """Accuracy of a method's credit and advantages.
 
     Args:
-        credit, advantage: float64 [N]; NaN for all turns of groups that were not credited.
+        credit, advantage: float64 [N]; NaN for all turns of uncredited groups.
 
     Returns:
         groups, turns, clear_turns: sample sizes.
         credit_pearson, advantage_pearson: correlations with the truth, corrected for its noise.
-        within_pearson: the same for advantage and truth less their means over each trajectory,
-            so only differences between turns of a trajectory count.
+        within_pearson: the same for advantage and truth centred within each trajectory, which
+            measures differences between turns of a trajectory only.
         beats_shuffled: "yes" if the interval of `within_pearson` is above 0, the value of the
-            shuffled truth; else "no", as for advantages that are equal within trajectories; ""
-            without interval, as where the truth does not significantly vary within trajectories.
-        sign_accuracy: share of the clear turns whose advantage has the truth's sign.
-        cosine: of the update from one group with the update that the exact truth would make of it.
-        All of these but counts and words have `_lower` and `_upper`, 95 % over groups. They are NaN
-        where nothing varies, and where there are too few groups (`resampling.FEWEST`).
+            shuffled truth; "no" otherwise, e.g. for advantages that are constant within
+            trajectories; "" without an interval, e.g. if the truth does not vary significantly
+            within trajectories.
+        sign_accuracy: share of the clear turns whose advantage has the sign of the truth.
+        cosine: between the updates from one group by the method and by the exact truth.
+        Each number except for counts has `_lower` and `_upper`, a 95 % interval over groups, which
+        is NaN without variation or with too few groups (`resampling.FEWEST`).
     """
     known = np.isfinite(credit) & np.isfinite(advantage)
     truth, credit, advantage = truth.of(known), _scaled(credit[known]), _scaled(advantage[known])
@@ -119,7 +120,7 @@ def score(credit: np.ndarray, advantage: np.ndarray, truth: MeasuredTruth) -> di
 
 
 def shuffled_row(truth: MeasuredTruth) -> dict[str, object]:
-    """The same row for the truth itself, shuffled over the turns of each trajectory."""
+    """The row of `score` for the truth shuffled over the turns of each trajectory."""
     place = (truth.lengths, truth.owner, truth.weights)
     row: dict[str, object] = {"groups": truth.groups, "turns": len(truth.advantage)}
     row["clear_turns"] = int(truth.clear.sum())
@@ -135,9 +136,9 @@ def shuffled_row(truth: MeasuredTruth) -> dict[str, object]:
 def gradient_rows(advantage: np.ndarray, truth: MeasuredTruth) -> list[dict[str, float]]:
     """Quality of an update, one row for each of `GROUPS`; `advantage` is as in `score`.
 
-    Columns: `of_groups`, on which the row stands; `groups`; `cosine_same_groups`, with an update
-    of the exact truth on the same groups; `cosine_true`, `bias`, `variance`, `signal_to_noise`:
-    see `gradients.Expected`.
+    Columns: `of_groups`, the sample size; `groups` per update; `cosine_same_groups`, with the
+    update from the exact truth on the same groups; and `cosine_true`, `bias`, `variance` and
+    `signal_to_noise` (see `gradients.Expected`).
     """
     known = np.isfinite(advantage)
     truth = truth.of(known)
@@ -148,7 +149,7 @@ def gradient_rows(advantage: np.ndarray, truth: MeasuredTruth) -> list[dict[str,
 
 
 def true_gradient_rows(truth: MeasuredTruth) -> list[dict[str, float]]:
-    """The same rows for an update with the exact truth, free of the noise of its estimate."""
+    """The rows of `gradient_rows` for the exact truth, corrected for its estimation noise."""
     first, second = (update_sketches(half, truth) for half in truth.halves)
     products = (first @ second.T + second @ first.T) / 2
     moments = expected(products, products, products, truth.weights)
@@ -156,10 +157,10 @@ def true_gradient_rows(truth: MeasuredTruth) -> list[dict[str, float]]:
 
 
 def best_scale(advantage: np.ndarray, truth: np.ndarray) -> float:
-    """The factor >= 0 that brings advantages nearest to the truth in mean square; 0 if none does.
+    """Nonnegative least-squares factor from advantages to the truth.
 
-    Noise in the truth does not change its expectation. Advantages have no unit, so errors are
-    those of scaled advantages.
+    Noise in the truth does not bias it. Errors are those of scaled advantages, because advantages
+    have no unit.
     """
     square = float(advantage @ advantage)
     return max(0.0, float(advantage @ truth) / square) if square else 0.0
@@ -169,13 +170,13 @@ def error_rows(advantage: np.ndarray, truth: MeasuredTruth) -> list[dict[str, ob
     """One row for each turn number, then one for each kind of action.
 
     Args:
-        advantage: float64 [N]; NaN for turns that were not credited.
+        advantage: float64 [N]; NaN for turns without credit.
 
     Returns:
-        Rows with `by` ("turn" or "action"), `key`, the number of `turns` and of `clear_turns`, the
-        share of the clear turns whose sign is right (`sign_accuracy`, NaN without any), the mean
-        true advantage `mean_truth`, and `mean_error`, the mean of the scaled advantage less the
-        truth, both in units of return.
+        Rows with `by` ("turn" or "action"), `key`, the numbers of `turns` and `clear_turns`, the
+        share of clear turns with the correct sign (`sign_accuracy`, NaN without any), the mean true
+        advantage `mean_truth`, and `mean_error`, the mean of the scaled advantage minus the truth,
+        both in units of return.
     """
     known = np.isfinite(advantage)
     truth, advantage = truth.of(known), advantage[known]
@@ -236,22 +237,22 @@ def _columns(name: str, values: np.ndarray) -> dict[str, float]:
 
 
 def _scaled(values: np.ndarray) -> np.ndarray:
-    """Values within (-1, 1]: scale does not matter, and squares of huge values would overflow.
+    """Values scaled into (-1, 1], because squares of huge values would overflow.
 
-    It is a power of two, so nothing is rounded.
+    The factor is a power of two, so the scaling is exact.
     """
     largest = np.abs(values).max(initial=0.0)
     return np.ldexp(values, -int(np.frexp(largest)[1]))
 
 
 def _pearson(values: np.ndarray, truth: MeasuredTruth) -> np.ndarray:
-    # The mean of a large constant's squares would swallow the differences.
+    # Centred, because a large constant would cancel the differences in the mean square.
     values = values - values.mean() if len(values) else values
     return pearson(values, truth.advantage, truth.halves, truth.owner, truth.weights)
 
 
 def _beats(inside: np.ndarray) -> str:
-    """Whether correlations within trajectories, [R], are above 0, the value of the null."""
+    """Whether correlations within trajectories, [R], are above 0, the null value."""
     _, lower, _ = estimate(inside)
     if np.isnan(lower):
         return ""
@@ -261,14 +262,14 @@ def _beats(inside: np.ndarray) -> str:
 def _products(
     advantage: np.ndarray, truth: MeasuredTruth
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Inner products of groups' gradients: method, method with truth, the truth's two halves."""
+    """Inner products of groups' gradients: method, method with truth, halves of the truth."""
     of_method, true = (update_sketches(values, truth) for values in (advantage, truth.advantage))
     first, second = (update_sketches(half, truth) for half in truth.halves)
     return of_method @ of_method.T, of_method @ true.T, first @ second.T
 
 
 def _shuffled_cosine(truth: MeasuredTruth) -> np.ndarray:
-    """Noise-free on both sides: shuffled and true gradients come from different halves."""
+    """Unbiased by noise, because shuffled and true gradients are from different halves."""
     first, second = (update_sketches(half, truth) for half in truth.halves)
     means = (trajectory_means(half, truth.lengths) for half in truth.halves)
     dealt_first, dealt_second = (update_sketches(mean, truth) for mean in means)

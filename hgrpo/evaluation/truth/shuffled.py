@@ -1,8 +1,8 @@
-"""The null: the truth itself, shuffled over the turns of each trajectory.
+"""Null model: true advantages shuffled over the turns of each trajectory.
 
-Such credit has the trajectory's sum but no information on its turns. Only one half of the
-continuations is shuffled, so the noise of the two halves is independent. Means over all
-permutations of the turns follow from sums over each trajectory. After subtraction of each
+Such credit has the correct sum per trajectory but no information on single turns. Only one half of
+the continuations is shuffled, so the noise of the two halves is independent. Means over all
+permutations of the turns are computed from sums over each trajectory. After subtracting each
 trajectory's mean, the null's correlation with the truth is exactly 0.
 """
 
@@ -17,13 +17,13 @@ def shuffled_pearson(
     owner: np.ndarray,
     weights: np.ndarray,
 ) -> np.ndarray:
-    """Correlation of the shuffled truth with the truth, free of noise in both, float64 [R].
+    """Correlation of the shuffled truth with the truth, corrected for noise in both, float64 [R].
 
         r = cov(shuffled first half, second half) / cov(first half, second half)
 
     Args:
-        halves: the truth from each half of the continuations, float64 [N] each.
-        lengths: int [trajectories], turns of each, one trajectory after another.
+        halves: estimates of the truth from each half of the continuations, float64 [N] each.
+        lengths: int [trajectories], number of turns of each trajectory.
         owner: int [N], each turn's group.
         weights: float64 [R, groups] from `resamples`.
     """
@@ -42,7 +42,7 @@ def shuffled_signs(
     owner: np.ndarray,
     weights: np.ndarray,
 ) -> np.ndarray:
-    """Sign accuracy of the shuffled truth on the turns that are `clear`, float64 [R]."""
+    """Sign accuracy of the shuffled truth on the `clear` turns, float64 [R]."""
     signs = np.sign(truth)
     # The score is linear in the shuffled sign, so its mean over permutations needs only the mean.
     hits = (1 + trajectory_means(signs, lengths) * signs) / 2
@@ -52,7 +52,7 @@ def shuffled_signs(
 
 
 def trajectory_means(values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The mean of `values` [N] over each trajectory, at each of its turns, float64 [N]."""
+    """Mean of `values` [N] over each trajectory, repeated for its turns, float64 [N]."""
     trajectory = np.repeat(np.arange(len(lengths)), lengths)
     return (np.bincount(trajectory, values) / np.bincount(trajectory))[trajectory]
 
@@ -60,14 +60,14 @@ def trajectory_means(values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 def shuffled_spread(
     halves: tuple[np.ndarray, np.ndarray], sketches: np.ndarray, lengths: np.ndarray
 ) -> np.ndarray:
-    """Variance that shuffling adds to a trajectory's gradient, float64 [trajectories].
+    """Variance of a trajectory's gradient due to shuffling, float64 [trajectories].
 
     With c the covariance of the halves over the trajectory's T turns, and s_t the turns' gradients:
 
         c (T sum |s_t|^2 - |sum s_t|^2) / (T - 1)
 
-    This is the mean over permutations of the product of both halves' gradients, in the same
-    permutation, less the product of their means. A single turn adds nothing.
+    This is the covariance, over permutations applied to both halves, of the gradients of the two
+    halves. It is 0 for a single turn.
 
     Args:
         sketches: float64 [N, size], s_t.

@@ -23,7 +23,7 @@ PLACE = pa.schema(
     | {"rollout": "int32", "turn": "int32"}
 )
 SKETCH = "sketch"
-# A turn's truth is clear if it is further from 0 than this many standard errors.
+# The sign of A is clear if |A| exceeds this many standard errors.
 CLEAR = 3.0
 
 
@@ -37,11 +37,11 @@ def truth_schema(sketch: int) -> pa.Schema:
 def truth_table(
     group: PlayedGroup, truths: Sequence[TurnTruth], continuations: int, sketches: np.ndarray
 ) -> pa.Table:
-    """The rows of a group's turns.
+    """Rows of a group's turns.
 
     Args:
-        truths: the worth of each trajectory's turns.
-        continuations: how many were played from before every turn.
+        truths: true values of each trajectory's turns.
+        continuations: number of continuations from before every turn.
         sketches: float32 [turns of the group, size].
     """
     places = turn_places([group])
@@ -58,7 +58,7 @@ def truth_table(
 
 
 def turn_places(groups: Sequence[PlayedGroup]) -> dict[str, list]:
-    """The columns `PLACE`, turn after turn."""
+    """The columns `PLACE`, with one entry per turn."""
     rows = [
         (group.round, group.step, t.task.task_id, t.task.content_hash, t.rollout, turn)
         for group in groups
@@ -70,10 +70,10 @@ def turn_places(groups: Sequence[PlayedGroup]) -> dict[str, list]:
 
 
 def read_truth(folder: Path, groups: Sequence[PlayedGroup]) -> pa.Table:
-    """The truth of the rollouts `groups`, which `read_groups` read from the same folder.
+    """The truth table of the rollouts `groups`, which are from `read_groups` on the same folder.
 
     Raises:
-        UserError: as `read_truth_table`, or the rows are not the turns of the rollouts in order.
+        UserError: as `read_truth_table`, or the rows do not match the turns of the rollouts.
     """
     path = Path(folder) / TRUTH_FILE
     table = read_truth_table(path)
@@ -83,12 +83,12 @@ def read_truth(folder: Path, groups: Sequence[PlayedGroup]) -> pa.Table:
 
 
 def read_truth_table(path: Path) -> pa.Table:
-    """A truth.parquet.
+    """Read a truth.parquet.
 
     Raises:
-        UserError: the file is missing, damaged or no such table, or a number is not finite.
+        UserError: the file is missing, damaged or not a truth table, or a number is not finite.
     """
-    table = parquet.read(path, missing="missing; `snakemake truth` makes it")
+    table = parquet.read(path, missing="missing; run `snakemake truth`")
     sketch = table.schema.field(SKETCH).type if SKETCH in table.column_names else None
     size = sketch.list_size if isinstance(sketch, pa.FixedSizeListType) else 1
     if not table.schema.equals(truth_schema(size)):
@@ -113,14 +113,14 @@ def clear(advantage: np.ndarray, error: np.ndarray) -> np.ndarray:
 def true_variance(first: np.ndarray, second: np.ndarray) -> float:
     """Variance of the true A over turns, from estimates by two halves of the continuations.
 
-    The halves' errors are independent, so their covariance has no noise in it. It may be below 0 by
-    chance, if most of the variance is noise.
+    The errors of the halves are independent, so their covariance is free of noise variance. It may
+    be negative by chance if most of the variance is noise.
     """
     return float(np.mean((first - first.mean()) * (second - second.mean())))
 
 
 def reliability(advantage: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
-    """Share of the estimates' variance over turns that is truth, up to 1; NaN if they are equal."""
+    """Reliability: share of true variance in the estimates' variance, up to 1; NaN if that is 0."""
     spread = float(np.var(advantage))
     return min(1.0, true_variance(first, second) / spread) if spread else float("nan")
 
@@ -129,12 +129,12 @@ def quality(table: pa.Table) -> dict[str, float]:
     """Quality of a truth table, for a summary.
 
     Returns:
-        turns: rows of the table.
-        continuations: episodes that were played on, in all.
+        turns: number of rows.
+        continuations: total number of continuations.
         mean_start_value: mean V before first turns.
         mean_standard_error: mean standard error of A.
-        reliability: see the function of that name.
-        clear_share: share of turns whose truth is clear.
+        reliability: from `reliability`.
+        clear_share: share of turns whose sign is clear.
     """
     names = ("advantage", "advantage_se", "advantage_first", "advantage_second")
     advantage, error, first, second = (table[name].to_numpy() for name in names)

@@ -1,4 +1,4 @@
-"""The advantages that training would make of a method's credit on some groups."""
+"""Advantages that training would compute from a method's credit."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,8 +21,8 @@ from hgrpo.trajectories.store import SEQUENCES_FILE, read_sequences
 def update_advantages(credit: np.ndarray, groups: Sequence[Group], update: ArmUpdate) -> np.ndarray:
     """Advantage of every turn in the arm's loss, float64 [N].
 
-    Dead groups have advantages of 0, whether they take part in the update or not. The scale of
-    `advantage_rms` is left out: a common factor changes no direction.
+    Dead groups have advantages of 0, even if they are excluded from the update. The scale of
+    `advantage_rms` is omitted, because a common factor does not change directions.
 
     Args:
         credit: float64 [N], turns of all trajectories of `groups`, NaN in groups without credit.
@@ -39,7 +39,7 @@ def update_advantages(credit: np.ndarray, groups: Sequence[Group], update: ArmUp
 
 
 def _advantages(group: Group, credit: np.ndarray, update: ArmUpdate) -> GroupAdvantages:
-    """Store the advantages of a group's turns in the turns."""
+    """Compute the advantages of a group and store them in its turns."""
     ends = np.cumsum([len(t.turns) for t in group.trajectories])
     return group_advantages(group, np.split(credit, ends[:-1]), update.method, update.training)
 
@@ -50,12 +50,12 @@ def credited(
     """A method's credit and advantage of the N turns of published rollouts, float64 [N] each.
 
     Args:
-        method: the arm whose assigner, `alpha` and `turn_norm` count.
+        method: the arm; its assigner, `alpha` and `turn_norm` are used.
         folder: rollouts as in docs/truth.
-        order: the last group is credited first, and each stands in this one of `other_orders`.
+        order: credit the groups in reverse, each in this permutation of `other_orders`.
 
     Raises:
-        UserError: the method needs more than the rollouts, or a file is missing or damaged.
+        UserError: the method requires more than the rollouts, or a file is missing or damaged.
     """
     names = ["task_id", "content_hash", "task_type"]
     rows = read_sequences(folder / SEQUENCES_FILE, names).to_pylist()
@@ -69,8 +69,8 @@ def credited(
     rollouts = SharedRollouts(stored, read_yaml(folder / "summary.json").get("seed", 0), 0)
     if source := _source(method, rollouts):
         raise UserError(
-            f"{method.name}: its credit comes from {source}, and {folder} holds turns alone; "
-            "`snakemake credit_agreement` compares methods within a study"
+            f"{method.name}: its credit requires {source}, but {folder} contains only turns; "
+            "use `snakemake credit_agreement` to compare methods within a study"
         )
     (computed,) = computations({method.name: method.credit}, {})
     compute(computed, rollouts.named, rollouts, Context())
@@ -86,7 +86,7 @@ def credited(
 
 
 def _source(method: MethodConfig, rollouts: SharedRollouts) -> str:
-    """The source of a method's credit beyond the rollouts; "" if there is none."""
+    """Source of a method's credit besides the rollouts; "" if there is none."""
     declared = method.credit.declared
     if not method.train or method.uses_critic:
         return f"a critic ({method.advantage})" if method.train else "no assigner"

@@ -28,7 +28,7 @@ DIAGNOSTICS = {
 def alpha(
     comparison: Comparison, logs: pd.DataFrame, arms: Arms, sweep: Mapping[str, float]
 ) -> Drawing | None:
-    """Draw the endpoint, dead groups and advantage size against alpha, and learning curves.
+    """Plot endpoint, dead groups and advantage size against alpha, and learning curves.
 
     None if `logs` or `sweep` (from `designs.alpha_sweep`) is empty.
     """
@@ -76,9 +76,9 @@ def alpha(
         "alpha",
         "outcome",
         "How much of the advantage should come from the turn?",
-        "At alpha 1 only the trajectory's advantage counts, at 0 only the turn's."
-        f"{if_several(comparison.seeds['seed'], bars)} Verdicts use the paired differences "
-        f"instead. The update learns nothing from a dead group.{dotted}",
+        "At alpha 1 only the trajectory advantage is used, at 0 only the turn advantage."
+        f"{if_several(comparison.seeds['seed'], bars)} Verdicts are based on the paired "
+        f"differences instead. Dead groups have no gradient.{dotted}",
         f"Greedy test play, {measured}, by alpha: {numbers}.",
         figure,
         table,
@@ -86,7 +86,7 @@ def alpha(
 
 
 def alpha_diagnostics(logs: pd.DataFrame, arms: Arms, sweep: Mapping[str, float]) -> Drawing | None:
-    """Draw dead groups, advantage size, KL and reward by batch, with one line per alpha.
+    """Plot dead groups, advantage size, KL and reward by batch, with one line per alpha.
 
     None if `logs` or `sweep` is empty.
     """
@@ -115,7 +115,7 @@ def alpha_diagnostics(logs: pd.DataFrame, arms: Arms, sweep: Mapping[str, float]
         "training",
         "Training by alpha",
         f"Means over {if_several(logs['seed'], 'seeds and over ')}{WINDOW} batches. "
-        "The KL has a logarithmic scale.",
+        "The KL is on a logarithmic scale.",
         f"Rollout reward at the end by alpha: {numbers}.",
         figure,
         means[["method", "alpha", "batch", *DIAGNOSTICS]],
@@ -128,7 +128,7 @@ def alpha_table(
     """One row per alpha, ascending: the endpoint with its interval, and means over training.
 
     `dead_share` is the share of dead groups in a run. `mean_abs_token_adv` is a mean over the
-    batches of a run. Both are averaged over seeds. `runs` is arm -> the result of `_by_run`.
+    batches of a run. Both are averaged over seeds. `runs` maps arms to tables of `_by_run`.
     """
     greedy = comparison.methods[comparison.methods["temperature"] == 0].set_index("method")
     columns = ["endpoint", "endpoint_lower", "endpoint_upper", "n_seeds", "n_tasks"]
@@ -145,7 +145,7 @@ def alpha_table(
 
 
 def _by_run(comparison: Comparison, logs: pd.DataFrame, method: str) -> pd.DataFrame:
-    """One row per seed of an arm, with the three quantities that are drawn against alpha."""
+    """One row per seed of an arm, with the three quantities plotted against alpha."""
     runs = _of(logs, method).groupby("seed")
     table = runs[["mean_abs_token_adv"]].mean()
     table["dead_share"] = runs["dead_groups"].sum() / runs["n_groups"].sum()
@@ -160,7 +160,7 @@ def _of(table: pd.DataFrame, method: str) -> pd.DataFrame:
 def _draw_values(
     ax: Axes, table: pd.DataFrame, column: str, runs: Mapping[str, pd.DataFrame], arms: Arms
 ) -> None:
-    """Draw a dot per alpha, join the dots by a line, and mark the seeds if there are several."""
+    """Plot a line with a dot per alpha, and mark single seeds if there are several."""
     ax.plot(table["alpha"], table[column], color=MUTED, linewidth=1, zorder=1)
     for name, value, alpha in zip(table["method"], table[column], table["alpha"], strict=True):
         arm, seeds = arms[name], runs[name][column]
@@ -173,7 +173,7 @@ def _draw_values(
 
 
 def _finish(figure: Figure, axes: np.ndarray, arms: Arms, sweep: Mapping[str, float]) -> None:
-    """Make the tick labels small, and add a legend with the values of alpha."""
+    """Shrink the tick labels, and add a legend with the values of alpha."""
     for ax in axes.flat:
         ax.tick_params(labelsize=8, labelcolor=INK)
     handles = [

@@ -1,4 +1,4 @@
-"""Draws the arms of an axis: the endpoint, and the dependence of replies on prompts."""
+"""Figure of the arms of an axis: the endpoint, and the dependence of replies on prompts."""
 
 from collections.abc import Mapping, Sequence
 
@@ -25,10 +25,10 @@ def axis_figure(
     arms: Arms,
     axis: Mapping,
 ) -> Drawing:
-    """Draw the endpoint of each value with its interval, and the collapse metrics at the end.
+    """Plot the endpoint of each value with its interval, and the final collapse metrics.
 
     Args:
-        stops, collapse: from `hgrpo.report.logs`; no collapse metrics are drawn without them.
+        stops, collapse: from `hgrpo.report.logs`; without `collapse`, its metrics are omitted.
         axis: from `Inputs.axes`.
     """
     table = axis_table(comparison, stops, collapse, axis)
@@ -55,8 +55,8 @@ def axis_figure(
     )
     bars = if_several(
         comparison.seeds["seed"],
-        f"Bars are {percent(comparison.protocol.level, 0)} intervals of each arm; verdicts use the "
-        "paired differences instead. ",
+        f"Bars are {percent(comparison.protocol.level, 0)} intervals of each arm; verdicts are "
+        "based on the paired differences instead. ",
     )
     return Drawing(
         f"axis_{axis['name']}",
@@ -74,8 +74,8 @@ def axis_table(
 ) -> pd.DataFrame:
     """One row for each value.
 
-    Columns: value, method, endpoint with its interval, seeds, and failed, the number of runs that a
-    rule has stopped. With collapse metrics also <name>_first and <name>_last for those of
+    Columns: value, method, endpoint with its interval, seeds, and failed, the number of runs
+    stopped by a rule. With collapse metrics also <name>_first and <name>_last for those of
     `COLLAPSE`: means over seeds before the first update and at the last step.
     """
     greedy = comparison.methods[comparison.methods["temperature"] == 0].set_index("method")
@@ -124,10 +124,10 @@ def _notes(table: pd.DataFrame, measured: Sequence[str]) -> str:
         f"{row.failed} of {row.seeds} at {row.value}" for row in table.itertuples() if row.failed
     ]
     if failed:
-        notes += f"A cross marks a value with runs that a rule has stopped: {listing(failed)}. "
+        notes += f"A cross marks a value with runs stopped by a rule: {listing(failed)}. "
     if measured:
         notes += (
-            "Below: dependence of a turn's reply Z on its prompt X, and variety of replies, at the "
-            "end of the run (points are seeds); dotted: before the first update. "
+            "Below: dependence of a turn's reply Z on its prompt X, and diversity of replies, at "
+            "the end of the run (points are seeds). Dotted: before the first update. "
         )
     return notes

@@ -1,4 +1,4 @@
-"""Draws the dependence of replies on their prompts over training."""
+"""Figure of the dependence of replies on their prompts over training."""
 
 import pandas as pd
 
@@ -17,18 +17,14 @@ CHANCE = "chance_at_1"
 
 
 def collapse(table: pd.DataFrame | None, arms: Arms) -> Drawing | None:
-    """Draw mutual information, conditional entropy and retrieval, as means over seeds.
+    """Plot mutual information, conditional entropy and retrieval, as means over seeds.
 
-    Args:
-        table: from `hgrpo.report.logs.read_collapse`; None if no arm measures it.
-
-    Returns:
-        None if no arm measures it.
+    None if `table`, from `hgrpo.report.logs.read_collapse`, is None.
     """
     if table is None:
         return None
     rows = table[table["turn"] == ANY].reindex(columns=["method", "round", "step", *PANELS, CHANCE])
-    # A step is measured before its update.
+    # Steps are measured before their update.
     steps = table["step"].max() + 1
     rows["trained"] = rows["round"] - 1 + rows["step"] / steps
     means = rows.groupby(["method", "trained"], as_index=False)[[*PANELS, CHANCE]].mean()
@@ -57,9 +53,10 @@ def collapse(table: pd.DataFrame | None, arms: Arms) -> Drawing | None:
         "collapse",
         "training",
         "Do replies still depend on their prompts?",
-        "X is the prompt of a turn drawn from a trajectory. Z is its thought, or its reply if it "
-        "has none. Low I(X;Z) with high H(Z|X) is a template: varied words, the same for every "
-        "prompt. Dotted: retrieval by chance. Means over seeds.",
+        "X is the prompt of a turn sampled from a trajectory. Z is the turn's thought, or its "
+        "reply if there is no thought. Low I(X;Z) with high H(Z|X) indicates template collapse: "
+        "diverse replies that do not depend on the prompt. Dotted: retrieval at chance level. "
+        "Means over seeds.",
         f"Mutual information of prompt and reply, before training and at its end: {numbers}.",
         figure,
         means,

@@ -1,4 +1,4 @@
-"""Credit pictures: the credit that every arm gave to each turn of the same trajectories."""
+"""Credit plots: every arm's credit for each turn of the same trajectories."""
 
 from collections.abc import Mapping, Sequence
 from textwrap import shorten
@@ -13,29 +13,28 @@ from hgrpo.report.arms import Arms
 from hgrpo.report.logs import TRAJECTORY
 from hgrpo.report.style import PAPER, Drawing, canvas, cell_rows, wrap
 
-_TITLE = 130  # longest title, in characters; a longer goal is cut
+_TITLE = 130  # maximum length of a title in characters; longer goals are truncated
 POSITIVE, NEGATIVE = "#3a86c8", "#e07b00"
-LONGEST = 16  # largest number of turns for which a picture stays legible
+LONGEST = 16  # maximum number of turns for a legible plot
 COLOURS = LinearSegmentedColormap.from_list("credit", [NEGATIVE, PAPER, POSITIVE])
-# With at most `MOST_NUMBERED` columns, the cells show numbers. With at most `MOST_ABREAST` columns,
-# the names of the columns are horizontal.
+# Maximum numbers of columns for numbers in the cells, and for horizontal column names.
 MOST_NUMBERED, MOST_ABREAST = 6, 4
-# Cells stay light in the dark theme, so their text must stay dark. The page changes INK and MUTED
-# with the theme, but not these colours.
+# Cells stay light in the dark theme, so their text must stay dark. Unlike INK and MUTED, these
+# colours are not replaced by the theme.
 CELL_INK, CELL_MUTED = "#23272e", "#6b727c"
-# Columns in the pictures of an arm's own trajectories.
+# Columns in the plots of an arm's own trajectories.
 OWN = ("credit", "advantage", "progress")
-GAP = "\u00a0" * 3  # no-break spaces, because browsers collapse plain blanks
+GAP = "\u00a0" * 3  # no-break spaces, because browsers collapse ordinary spaces
 
 
 def credit_table(turns: Mapping[str, pd.DataFrame], arms: Arms) -> pd.DataFrame:
     """One or two trajectories of a group with every arm's credit, one row per turn and arm.
 
-    A fixed rule chooses the trajectories among the reference arm's rollouts of at most `LONGEST`
-    turns, or among all of its rollouts if none is that short. Sort the groups by task id. From the
-    first group with different returns, take the first rollout with the highest return and the first
-    with the lowest. If there is no such group, take the first rollout of the first group. Leave out
-    an arm whose actions differ from the reference arm's.
+    The trajectories are selected by a fixed rule from the reference arm's rollouts of at most
+    `LONGEST` turns, or from all its rollouts if all are longer. Groups are sorted by task id. From
+    the first group with different returns, take the first rollout with the highest return and the
+    first with the lowest. Without such a group, take the first rollout of the first group. Arms
+    whose actions differ from the reference arm's are omitted.
 
     Args:
         turns: arm -> turns of the first batch of the first round (`logs.read_first_turns`).
@@ -57,7 +56,7 @@ def credit_table(turns: Mapping[str, pd.DataFrame], arms: Arms) -> pd.DataFrame:
 
 
 def credit_strips(table: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Draw a picture per trajectory with a column per arm, and colour the turns by credit."""
+    """Plot each trajectory with a column per arm, with turns coloured by credit."""
     if table.empty:
         return None
     arms_shown = [name for name in arms.trained if name in set(table["method"])]
@@ -71,7 +70,7 @@ def credit_strips(table: pd.DataFrame, arms: Arms) -> Drawing | None:
         "credit",
         "credit",
         "Who earned the reward?",
-        "The same trajectories, credited by every arm; colours are scaled per arm.",
+        "The same trajectories with the credit of every arm. Colours are scaled per arm.",
         f"Credit of {len(pictures)} trajectories turn by turn for {len(arms_shown)} arms; the "
         "numbers are in credit.csv and in the table of the report.",
         figure,
@@ -80,9 +79,9 @@ def credit_strips(table: pd.DataFrame, arms: Arms) -> Drawing | None:
 
 
 def own_credit_table(turns: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """One or two of each arm's own trajectories with the arm's credit, one row per turn.
+    """One or two of each arm's own trajectories with its credit, one row per turn.
 
-    The rule of `credit_table` chooses them.
+    They are selected as in `credit_table`.
 
     Args:
         turns: arm -> turns of the first batch of the arm's last round (`logs.read_last_turns`).
@@ -99,7 +98,7 @@ def own_credit_table(turns: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def own_credit_strips(table: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Draw a picture per trajectory with the columns `OWN`; None without trajectories."""
+    """Plot each trajectory with the columns `OWN`; None without trajectories."""
     if table.empty:
         return None
     pictures, titles = [], []
@@ -113,8 +112,8 @@ def own_credit_strips(table: pd.DataFrame, arms: Arms) -> Drawing | None:
         "credit_last_round",
         "credit",
         "Credit after the last fit",
-        "Trajectories that the arms played in the first batch of the last round. Colours are "
-        "scaled per column.",
+        "Trajectories of each arm in the first batch of the last round. Colours are scaled per "
+        "column.",
         f"Credit of {len(pictures)} trajectories turn by turn; the numbers are in "
         "credit_last_round.csv and in the tables of the report.",
         strips(pictures, titles, {column: column for column in OWN}),
@@ -125,13 +124,13 @@ def own_credit_strips(table: pd.DataFrame, arms: Arms) -> Drawing | None:
 def strips(
     pictures: Sequence[pd.DataFrame], titles: Sequence[str], labels: Mapping[str, str]
 ) -> Figure:
-    """Draw one picture per trajectory, with a row per turn and a column per method.
+    """Draw one plot per trajectory, with a row per turn and a column per method.
 
     Args:
         pictures: one table per trajectory, with columns turn, action, method, credit (written into
             the cells if there are few methods) and shade (-1 to 1; NaN leaves a cell blank).
-        titles: the title of each picture.
-        labels: method -> its label, in the order of the columns.
+        titles: the title of each plot.
+        labels: method -> label, in the order of the columns.
     """
     lengths = [picture["turn"].nunique() for picture in pictures]
     numbered = len(labels) <= MOST_NUMBERED
@@ -149,7 +148,7 @@ def strips(
         _strip(ax, picture, list(labels), numbered)
         size, rotation = 8 if numbered else 6.5, 0 if abreast else 90
         ax.set_xticks(np.arange(len(names)) + 0.5, names, fontsize=size, rotation=rotation)
-        # Align the title right, so that a long goal can extend left, above the actions.
+        # Right-aligned, so that a long goal can extend to the left, above the actions.
         short = shorten(title, _TITLE, placeholder=" ...")
         ax.set_title(wrap(short, 46), fontsize=9, loc="right")
     return figure
@@ -177,7 +176,7 @@ def draw_cells(ax: Axes, shade: np.ndarray) -> None:
 
 
 def write_in_cell(ax: Axes, place: tuple[int, int], text: str, **look: object) -> None:
-    """Write text in the middle of the cell at (row, column)."""
+    """Write text in the centre of the cell at (row, column)."""
     row, column = place
     ax.text(column + 0.5, row + 0.5, text, ha="center", va="center", **look)
 
@@ -189,10 +188,10 @@ def shades(table: pd.DataFrame, column: str = "credit") -> pd.Series:
 
 
 def best_and_worst(rollouts: pd.DataFrame, group: str) -> list:
-    """Indices of the best and the worst rollout in the first group whose returns differ.
+    """Indices of the best and the worst rollout in the first group with different returns.
 
-    Empty if no group's returns differ. `rollouts` has one row per rollout. Its column `paid` holds
-    the return, and `group` names the column or index level that holds the group.
+    Empty if the returns are equal in every group. `rollouts` has one row per rollout, with the
+    return in the column `paid` and the group in the column or index level `group`.
     """
     for _, members in rollouts.groupby(group):
         if members["paid"].nunique() > 1:
@@ -214,7 +213,7 @@ def _trajectory(turns: pd.DataFrame, task_id: str, rollout: int) -> pd.DataFrame
 
 
 def _short(action: str, length: int = 34) -> str:
-    # A policy may sample control characters, which XML does not allow.
+    # A policy may sample control characters, which are invalid in XML.
     action = "".join(sign if sign.isprintable() else "\ufffd" for sign in " ".join(action.split()))
     action = action or "(empty)"
     return action if len(action) <= length else action[: length - 1] + "…"

@@ -1,4 +1,4 @@
-"""Figures of agreement between assigners: a heat map of correlations, a gallery of trajectories."""
+"""Figures of agreement between assigners: heat map of correlations, gallery of trajectories."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ from hgrpo.report.figures.credit import GAP, LONGEST, best_and_worst
 from hgrpo.report.style import Drawing, canvas, cell_rows, notice, wrap
 from hgrpo.trajectories.trajectory import Trajectory
 
-LONGEST_SHOWN = 30  # the gallery shows no trajectory with more turns
+LONGEST_SHOWN = 30  # maximum number of turns of a trajectory in the gallery
 _SECTION = "credit"
 
 
@@ -21,8 +21,8 @@ def heat_map(
 
     Args:
         correlations: from `evaluation.credit_correlation.correlations`.
-        labels: method -> label, in order, for the methods to show.
-        left_out: sentences for the end of the caption, such as which methods are not shown.
+        labels: method -> label, for the displayed methods in order.
+        left_out: sentences to append to the caption, e.g. on omitted methods.
     """
     names = list(labels)
     place = {name: index for index, name in enumerate(names)}
@@ -39,11 +39,11 @@ def heat_map(
         figure, axes = canvas(height=0.9 + 0.27 * max(len(names), 3), grid="")
         _draw_matrix(axes[0, 0], matrix, list(labels.values()))
     caption = (
-        "Spearman's rank correlation of two methods' credit of the same turns, times 100: 100 "
-        "means the same order, -100 the reverse order, blank undefined. Above the diagonal all "
-        "turns are pooled, so it matters which trajectory was better. Below the diagonal is the "
-        "mean over trajectories in which both methods vary, so only the order of their turns "
-        "matters."
+        "Spearman's rank correlation between two methods' credit for the same turns, times 100: "
+        "100 means the same order, -100 the reverse order, blank undefined. Above the diagonal, "
+        "all turns are pooled, so differences between trajectories count. Below the diagonal is "
+        "the mean over trajectories in which both methods' credit varies, so only the order of "
+        "turns within a trajectory counts."
     )
     return Drawing(
         "agreement",
@@ -65,17 +65,17 @@ def pick(
 ) -> list[tuple[str, int]]:
     """Choose the best, worst and longest trajectory for the gallery, as (title, index).
 
-    Best and worst are chosen among trajectories of at most `LONGEST` turns, in the first group
-    whose returns differ. They are that group's first trajectories with the highest and the lowest
-    return. The longest is the first trajectory with the most turns, up to `LONGEST_SHOWN`. If
-    possible, only trajectories that every method credited are considered.
+    Best and worst are the first trajectories with the highest and the lowest return in the first
+    group with different returns, among trajectories of at most `LONGEST` turns. The longest is the
+    first trajectory with the most turns, up to `LONGEST_SHOWN`. If possible, only trajectories
+    credited by every method are considered.
 
-    The list lacks a choice that does not exist, and the longest trajectory if that is the best or
-    the worst.
+    Choices that do not exist are omitted, and so is the longest trajectory if it is the best or the
+    worst.
 
     Args:
         lengths, returns, groups: number of turns, return and group of each trajectory.
-        complete: for each trajectory, whether every method credited it.
+        complete: whether each trajectory is credited by every method.
     """
     table = pd.DataFrame(
         {"length": lengths, "paid": returns, "group": groups, "complete": complete}
@@ -98,11 +98,11 @@ def gallery_table(
     steps: Sequence[int],
     credits: Mapping[str, np.ndarray],
 ) -> pd.DataFrame:
-    """The gallery's numbers, one row per turn and method; `picked` is from `pick`.
+    """Data of the gallery, one row per turn and method; `picked` is from `pick`.
 
     Args:
-        steps: the step in which each trajectory was played.
-        credits: method -> credit of all turns of all trajectories, one after another.
+        steps: step of each trajectory.
+        credits: method -> credit of the concatenated turns of all trajectories.
     """
     starts = np.cumsum([0, *(len(trajectory.turns) for trajectory in trajectories)])
     of_trajectory = ["picture", "step", "task_id", "goal", "rollout", "env_return"]
@@ -121,7 +121,7 @@ def gallery_table(
 
 
 def gallery(table: pd.DataFrame, labels: Mapping[str, str]) -> Drawing:
-    """Draw the trajectories of a `gallery_table`, with turns coloured by each method's credit."""
+    """Plot the trajectories of a `gallery_table`, with turns coloured by each method's credit."""
     drawn = [picture for _, picture in table.groupby("picture", sort=False)]
     titles = [
         f"{p['picture'].iloc[0]}, {p['env_return'].iloc[0]:g} paid: {p['goal'].iloc[0]}"
@@ -133,10 +133,10 @@ def gallery(table: pd.DataFrame, labels: Mapping[str, str]) -> Drawing:
         "gallery",
         _SECTION,
         "Who earned the reward?",
-        "Every method credits the same trajectories. Blue is credit and orange is blame, relative "
-        "to the method's largest value in these pictures. White turns got no credit, or the method "
-        "was not asked about them.",
-        f"Credit that {len(labels)} methods give to {len(drawn)} trajectories, turn by turn. "
+        "The same trajectories with the credit of every method. Blue is positive and orange is "
+        "negative, relative to the method's largest value in these plots. White turns have a "
+        "credit of zero or were not credited by the method.",
+        f"Credit of {len(labels)} methods for {len(drawn)} trajectories, turn by turn. "
         "The numbers are in gallery.csv.",
         figure,
         table,
@@ -162,7 +162,7 @@ def _draw_matrix(ax, matrix: np.ndarray, labels: Sequence[str]) -> None:
 
 
 def _extremes(pairs: pd.DataFrame, labels: Mapping[str, str]) -> str:
-    """Name the pairs of methods that agree most and least within a trajectory."""
+    """Sentences on the pairs of methods that agree most and least within a trajectory."""
     known = pairs.dropna(subset="within")
     if known.empty:
         return ""

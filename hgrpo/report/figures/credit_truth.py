@@ -1,4 +1,4 @@
-"""Figures of credit against the truth: correlation and price, updates, and mistakes."""
+"""Figures of credit against ground truth: correlation and cost, updates, and sign errors."""
 
 import numpy as np
 import pandas as pd
@@ -12,17 +12,17 @@ from hgrpo.report.style import GRID, INK, MUTED, PAPER, Drawing, canvas, cell_ro
 _SECTION = "truth"
 _COLOURS = ("#9aa3ad", "#0072b2", "#d55e00", "#009e73")
 _MARKERS = ("o", "s", "D", "^")
-# Turns shown one by one in the picture of mistakes.
+# Number of turns with separate columns in the figure of sign errors.
 _TURNS = 12
 
 
 def policy_name(round: int) -> str:
-    """Name of the policy after a round."""
+    """Display name of the policy after a round."""
     return "SFT policy" if round == 0 else f"after round {round}"
 
 
 def closest(table: pd.DataFrame) -> Drawing:
-    """Draw each method's correlation with the truth beside its price; `table` is truth.csv."""
+    """Plot each method's correlation with ground truth next to its cost; `table` is truth.csv."""
     rounds = sorted(table["round"].unique())
     last = table[table["round"] == rounds[-1]].set_index("method")
     methods = last.drop(index=SHUFFLED)
@@ -56,13 +56,14 @@ def closest(table: pd.DataFrame) -> Drawing:
     return Drawing(
         "closest",
         _SECTION,
-        "Who is closest to the truth, and at what price?",
-        "Left: correlation of a method's advantages with the true advantages of the same turns, "
-        "free of the truth's noise, with 95 % intervals over groups; 1 is the truth. The band is "
-        f"the truth itself, shuffled within each trajectory ({policy_name(rounds[-1])}). A hollow "
-        "point does not significantly beat the shuffled truth within trajectories. Right: seconds "
-        "to credit a trajectory; further costs in words. " + ranking,
-        f"Correlation with the truth and price of {len(names)} methods. {ranking} The numbers "
+        "Which credit is closest to ground truth, and at what cost?",
+        "Left: correlation of a method's advantages with the ground-truth advantages of the same "
+        "turns, corrected for noise in the latter, with 95 % intervals over groups; 1 is perfect. "
+        "The band is ground truth shuffled within each trajectory "
+        f"({policy_name(rounds[-1])}). Hollow points do not significantly beat shuffled ground "
+        "truth within trajectories. Right: seconds per credited trajectory, with other costs as "
+        "text. " + ranking,
+        f"Correlation with ground truth and cost of {len(names)} methods. {ranking} The numbers "
         "are in closest.csv.",
         figure,
         table[columns],
@@ -70,9 +71,9 @@ def closest(table: pd.DataFrame) -> Drawing:
 
 
 def updates(table: pd.DataFrame) -> Drawing:
-    """Draw the direction of methods' updates against the number of groups in an update.
+    """Plot the cosine of methods' updates with the true update against the groups per update.
 
-    `table` holds the rows of truth_gradients.csv for one policy.
+    `table` is the rows of truth_gradients.csv for one policy.
     """
     methods = table[(table["method"] != TRUTH) & (table["groups"] <= table["of_groups"])]
     figure, axes = canvas(height=3.8)
@@ -99,23 +100,22 @@ def updates(table: pd.DataFrame) -> Drawing:
     return Drawing(
         "updates",
         _SECTION,
-        "Whose update points the right way?",
-        "Cosine between the update that a method makes of so many groups and the update that the "
-        "exact truth makes of the same groups. It falls short of 1 because of noise, which more "
-        "groups average out, and because of bias, which they do not. Named are the best three at "
-        "one group; the others are grey. A line ends at the number of groups that the method "
-        "credited.",
-        f"Cosine with the truth's update by number of groups; the best are {named}. Intervals, "
-        "bias, variance and signal to noise are in updates.csv.",
+        "Which update points in the right direction?",
+        "Cosine between a method's update and the update from exact ground truth on the same "
+        "groups. It is below 1 because of noise, which averages out over more groups, and because "
+        "of bias, which does not. The three best methods at one group are labelled; the others are "
+        "grey. Lines end at the number of groups credited by the method.",
+        f"Cosine with the ground-truth update by number of groups; the best are {named}. "
+        "Intervals, bias, variance and signal-to-noise ratio are in updates.csv.",
         figure,
         table,
     )
 
 
 def mistakes(table: pd.DataFrame) -> Drawing:
-    """Draw sign accuracy by turn number and by kind of action, as a heat map.
+    """Plot sign accuracy by turn number and by kind of action, as a heat map.
 
-    `table` holds the rows of truth_errors.csv for one policy.
+    `table` is the rows of truth_errors.csv for one policy.
     """
     labels = table.drop_duplicates("method").set_index("method")["label"]
     turns = table[table["by"] == "turn"]
@@ -145,10 +145,11 @@ def mistakes(table: pd.DataFrame) -> Drawing:
     return Drawing(
         "mistakes",
         _SECTION,
-        "Where do methods err?",
-        "Share of the turns with clear truth (more than three standard errors from 0) whose "
-        "advantage has the right sign, in per cent: blue is right, orange is wrong, 50 is a coin. "
-        "An advantage of 0 counts as half right. Blank: no such turn has a clear truth.",
+        "On which turns do methods err?",
+        "Share of turns whose advantage has the correct sign, in per cent, among turns with a "
+        "clear ground truth (more than three standard errors from 0). Blue is above and orange "
+        "below 50, the level of random guesses. An advantage of 0 counts as half correct. Blank: "
+        "no turn with a clear ground truth.",
         f"Sign accuracy of {len(labels)} methods by turn number and kind of action; the numbers "
         "are in mistakes.csv.",
         figure,
@@ -157,7 +158,7 @@ def mistakes(table: pd.DataFrame) -> Drawing:
 
 
 def _look(place: int, number: int) -> tuple[str, str]:
-    """Colour and marker of a policy; the last one stands out."""
+    """Colour and marker of a policy; the last one is highlighted."""
     index = 1 if place == number - 1 else (0 if place == 0 else 1 + place)
     return _COLOURS[index % len(_COLOURS)], _MARKERS[index % len(_MARKERS)]
 
@@ -195,23 +196,23 @@ def _prices(ax: Axes, ranked: pd.DataFrame) -> None:
 
 
 def _ranking(ranked: pd.DataFrame) -> str:
-    """Sentences that name the closest method, and those that do not beat the shuffled truth."""
+    """Sentences on the closest method, and on those that do not beat shuffled ground truth."""
     known = ranked.dropna(subset="advantage_pearson")
     if known.empty:
-        return "No method's advantages vary."
+        return "The advantages of all methods are constant."
     best = known.iloc[0]
     sentences = [f"Closest: {best['label']}, {best['advantage_pearson']:.2f}."]
     weak = list(known["label"][known["beats_shuffled"] != YES])
     if weak:
         sentences.append(
-            "Within trajectories, not shown to be better than the shuffled truth: "
+            "Not significantly better than shuffled ground truth within trajectories: "
             f"{', '.join(weak)}."
         )
     return " ".join(sentences)
 
 
 def _kinds(actions: pd.DataFrame) -> list[str]:
-    """Kinds of action, the most common first and the other ones last."""
+    """Kinds of action, most common first, with the merged rest last."""
     turns = actions.groupby("key")["turns"].max()
     order = turns.sort_values(ascending=False, kind="stable").index
     return [key for key in order if key != OTHER] + [key for key in order if key == OTHER]

@@ -1,4 +1,4 @@
-"""Draws the gain of arms by the correlation of their credit with the oracle's."""
+"""Figure of the gain of arms by the correlation of their credit with the oracle's."""
 
 from collections.abc import Mapping
 
@@ -16,18 +16,18 @@ from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_phrase, thres
 from hgrpo.report.style import MUTED, Drawing
 from hgrpo.report.words import if_several, percent
 
-# Runs of an arm are drawn side by side, over this share of the axis.
+# Width over which the runs of an arm are spread, as a fraction of the axis.
 _BREADTH = 0.09
-# Column of times -> its name.
+# Column of times -> label.
 _UNITS = {"steps": "Steps", "value": "Trajectories"}
 _RUN = {"markersize": 4, "linestyle": "none", "alpha": 0.7}
 
 
 def dose_response(comparison: Comparison, arms: Arms, doses: Mapping[str, float]) -> Drawing | None:
-    """Draw the endpoint, and the steps to each threshold, by the credit's correlation.
+    """Plot the endpoint, and the steps to each threshold, by the credit's correlation.
 
-    `doses` is from `hgrpo.evaluation.designs.doses`; None if it is empty. Where arms take different
-    numbers of trajectories in a step, or steps are unknown, trajectories are drawn.
+    None if `doses`, from `hgrpo.evaluation.designs.doses`, is empty. Times are in trajectories if
+    arms differ in trajectories per step, or if steps are unknown.
     """
     if not doses:
         return None
@@ -42,7 +42,7 @@ def dose_response(comparison: Comparison, arms: Arms, doses: Mapping[str, float]
     _draw(first, table[table["measure"] == ENDPOINT], "value", arms, doses)
     _title(first, f"Test: {endpoint_phrase(comparison)}")
     style.percent_axis(first.yaxis, MEASURES[score].unit)
-    # Intervals may extend beyond the axes; means lie between 0 and the end of training.
+    # The limits include all means, which are between 0 and the end of training, but not intervals.
     slowest = times.loc[times["seed"].notna(), unit].max()
     for ax, level in zip(others, levels, strict=False):
         _draw(ax, times[times["threshold"] == level], unit, arms, doses)
@@ -57,7 +57,7 @@ def dose_response(comparison: Comparison, arms: Arms, doses: Mapping[str, float]
     return Drawing(
         "dose_response",
         "outcome",
-        "How good must credit be before it pays?",
+        "How accurate must credit be to pay off?",
         _caption(comparison, arms, doses, per_step),
         _alt(table, unit, comparison, arms),
         figure,
@@ -70,7 +70,7 @@ def _title(ax: Axes, text: str) -> None:
 
 
 def _unit(table: pd.DataFrame) -> tuple[str, float | None]:
-    """The column that shows times, and the trajectories of a step if it shows steps."""
+    """Column of times, and the trajectories per step if the unit is steps."""
     times = table[table["measure"] == TRAJECTORIES]
     per_step = (times["value"] / times["steps"]).round(6).unique()
     if len(per_step) != 1 or np.isnan(per_step[0]):
@@ -81,7 +81,7 @@ def _unit(table: pd.DataFrame) -> tuple[str, float | None]:
 def _draw(
     ax: Axes, table: pd.DataFrame, column: str, arms: Arms, doses: Mapping[str, float]
 ) -> None:
-    """Draw a panel: the reference as a line with a band, a point with a bar per arm, its runs."""
+    """Draw a panel: the reference as a line with a band, a point with a bar per arm, and runs."""
     ends = ("lower", "upper") if column == "value" else (f"{column}_lower", f"{column}_upper")
     means, runs = table[table["seed"].isna()], table[table["seed"].notna()]
     reference = means[means["correlation"].isna()].iloc[0]
@@ -126,8 +126,8 @@ def _caption(
 ) -> str:
     step = f" A step trains on {per_step:,.0f} trajectories." if per_step else ""
     shuffled = (
-        " Shuffled credit stands at 0: it keeps the trajectory's sum but carries no information on "
-        "single turns."
+        " Shuffled credit is at 0: it keeps the trajectory's sum but has no information on single "
+        "turns."
         if 0 in doses.values()
         else ""
     )
@@ -138,10 +138,11 @@ def _caption(
     )
     return (
         "Arms with the oracle's credit, perturbed by a declared amount."
-        f"{if_several(seeds, bars)} Times are means up to the end of training, at which a run that "
-        f"never got there counts; they are multiples of a round.{step}{shuffled} Above the line of "
-        f"{arms.label(arms.reference)} in the first panel, and below it in the others, credit pays."
-        f"{if_several(seeds, ' Verdicts use the paired differences instead.')}"
+        f"{if_several(seeds, bars)} Times are restricted means in multiples of a round: a run that "
+        "never reaches the threshold counts with the end of training."
+        f"{step}{shuffled} Credit pays off above the line of {arms.label(arms.reference)} in the "
+        "first panel, and below it in the others."
+        f"{if_several(seeds, ' Verdicts are based on the paired differences instead.')}"
     )
 
 
@@ -155,7 +156,7 @@ def _alt(table: pd.DataFrame, unit: str, comparison: Comparison, arms: Arms) -> 
         else:
             head = f"{_UNITS[unit]} to {threshold_text(threshold, score)}"
             texts = [
-                f"{getattr(row, unit):,.1f} ({row.reached:.0f} of {row.n_seeds:.0f} runs got there)"
+                f"{getattr(row, unit):,.1f} (by {row.reached:.0f} of {row.n_seeds:.0f} runs)"
                 for row in mine.itertuples()
             ]
         places = [

@@ -1,4 +1,4 @@
-"""Draws each factor's effect, and how the other factors change the credit assigner's effect."""
+"""Figure of a factorial: main effects, and interactions with the credit assigner."""
 
 from collections.abc import Hashable
 
@@ -23,9 +23,9 @@ LOOK = ("#3a86c8", "o")  # colour and marker of every effect
 def factorial(
     comparison: Comparison, effects: pd.DataFrame, design: Factorial | None
 ) -> Drawing | None:
-    """Draw the main effects and, in a panel below, interactions with the credit assigner.
+    """Plot main effects and, in a panel below, interactions with the credit assigner.
 
-    None if there is no factorial.
+    None if `design` is None.
     """
     if design is None:
         return None
@@ -56,7 +56,7 @@ def factorial(
 
 
 def effect_label(effect: str, design: Factorial) -> str:
-    """Two lines for a main effect, `K: 4` and `instead of 8`; `credit × K` for an interaction."""
+    """Two lines for a main effect (`K: 4`, `instead of 8`); `credit × K` for an interaction."""
     factors = effect.split(" x ")
     if len(factors) > 1:
         return " \u00d7 ".join(NAMES[name] for name in factors)
@@ -73,15 +73,15 @@ def _level(factor: str, level: Hashable) -> str:
 def _caption(comparison: Comparison, table: pd.DataFrame) -> str:
     interval = f", with its {percent(comparison.protocol.level, 0)} interval"
     caption = (
-        "A main effect is the mean of all arms with one level minus the mean of all arms with the "
+        "A main effect is the mean of all arms at one level minus the mean of all arms at the "
         f"other, paired by seed and task, in {endpoint_phrase(comparison)}"
         f"{if_several(comparison.seeds['seed'], interval)}. A filled point is significant after "
         "Holm's correction over all rows."
     )
     if (table["kind"] == "interaction").any():
         caption += (
-            " An interaction is half of what changing the other factor adds to the effect of the "
-            "credit assigner. It is zero if the assigner helps equally at both levels."
+            " An interaction is half the change in the credit assigner's effect when the other "
+            "factor changes. It is zero if the assigner has the same effect at both levels."
         )
     return f"{caption} tables/factorial.csv lists every cell."
 

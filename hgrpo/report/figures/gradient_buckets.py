@@ -1,8 +1,7 @@
-"""Draws the buckets of one policy: deviations, norms by component, losses, norms per token.
+"""Figures of the buckets of one policy: deviations, norms by component, losses, norms per token.
 
-The figures have the names of those that RAGEN's own script draws
-(https://github.com/mll-lab-nu/RAGEN). There, a part that was not measured is drawn as 0; here it is
-a gap.
+The figures are named as in RAGEN's script (https://github.com/mll-lab-nu/RAGEN). Unmeasured parts
+are gaps instead of zeros.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,18 +21,18 @@ from hgrpo.report.style import INK, MUTED, Drawing
 
 _GREY = "#8a939d"
 _ROOTS = (
-    "Bars are roots of mean squares over seeds, dots are seeds; they have a minus sign where the "
-    "square is below 0."
+    "Bars are roots of mean squares over seeds, dots are seeds; they are negative where the "
+    "noise-corrected square is below 0."
 )
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One policy's tables, of all seeds.
+    """Tables of one policy, for all seeds.
 
     Attributes:
-        method, label: the arm, and its name for readers.
-        steps: how many optimiser batches the policy has had.
+        method, label: name and label of the arm.
+        steps: number of optimiser batches up to the policy.
         buckets: rows of buckets.csv, with the column seed.
         groups: rows of groups.csv, with the column seed.
     """
@@ -50,14 +49,14 @@ def policy_name(method: str, steps: int) -> str:
     return f"{method}_step_{steps}"
 
 
-# A panel's title, and the function that draws it from the rows and the name of a pass.
+# Title of a panel, and the function to draw it from the rows and the name of a pass.
 _Panel = tuple[str, Callable[[Axes, pd.DataFrame, str], None]]
 
 
 def policy_figures(of: Measured) -> list[Drawing]:
     """The figures `summary`, `plots`, `loss_plots`, `reward_std` and `normed_grads` of a policy.
 
-    Each has a row for all groups and a row for the groups that passed the filter.
+    Each has a row for all groups and a row for groups after the filter.
     """
     rows = of.buckets[of.buckets["bucket"] != ALL].copy()
     rows["weighted"] = rows["coefficient"] * rows["corrected"]
@@ -77,11 +76,11 @@ def _parts(groups: pd.DataFrame) -> list[tuple[str, str, str, list[_Panel]]]:
         (
             "summary",
             "deviations and norms",
-            "Left: the deviation of returns in each bucket, one box over its groups. Middle and "
-            "right: norms of the task's gradient, and of the one of KL and entropy together, at "
-            "the bucket's mean deviation. Norms are times the coefficients, with noise removed; "
-            "a norm that noise explains is drawn at 0. Each line is a seed; bars are 95 % "
-            "intervals, by a bootstrap over groups.",
+            "Left: box plot of the groups' standard deviation of returns in each bucket. Middle "
+            "and right: norms of the task gradient, and of the sum of KL and entropy gradients, "
+            "at the bucket's mean deviation. Norms are multiplied by the coefficients and "
+            "noise-corrected; a norm below the noise is drawn at 0. Each line is a seed; bars are "
+            "95 % intervals from a bootstrap over groups.",
             [
                 ("deviation", partial(_boxes, groups)),
                 ("task", partial(_lines, TASK)),
@@ -91,30 +90,30 @@ def _parts(groups: pd.DataFrame) -> list[tuple[str, str, str, list[_Panel]]]:
         (
             "plots",
             "norms by bucket",
-            f"Norms times the coefficients, with noise removed. {_ROOTS}",
+            f"Noise-corrected norms, multiplied by the coefficients. {_ROOTS}",
             [(text, partial(_roots, name, "square")) for name, text in by_component],
         ),
         (
             "loss_plots",
             "losses by bucket",
-            "The parts of the loss, times their coefficients, and their sum. Bars are means over "
-            "seeds, dots are seeds.",
+            "The parts of the loss, multiplied by their coefficients, and their sum. Bars are "
+            "means over seeds, dots are seeds.",
             [*losses, ("total", partial(_bars, "total", "weighted_loss"))],
         ),
         (
             "reward_std",
             "deviations by bucket",
-            "Mean deviation of the returns of a bucket's groups. Bars are means over seeds, dots "
-            "are seeds.",
+            "Mean standard deviation of returns over a bucket's groups. Bars are means over seeds, "
+            "dots are seeds.",
             [("deviation of returns", partial(_bars, TASK, "deviation"))],
         ),
         (
             "normed_grads",
-            "norms for a trajectory and a token",
-            "Norms times the coefficients, with noise removed, divided by the bucket's "
-            "trajectories (upper figure of each pair) and by its sampled tokens (lower one). "
-            f"{_ROOTS} RAGEN draws such norms. A gradient is already a mean, so they mostly show "
-            "the size of the buckets.",
+            "norms per trajectory and token",
+            "Noise-corrected norms, multiplied by the coefficients, and divided by the bucket's "
+            "number of trajectories (upper panel of each pair) or sampled tokens (lower panel). "
+            f"{_ROOTS} These norms are those of RAGEN's plots. The gradient is already a mean, so "
+            "they mostly reflect the size of the buckets.",
             [
                 (f"{text} a {one}", partial(_roots, name, f"square_by_{unit}"))
                 for unit, one in (("trajectories", "trajectory"), ("tokens", "token"))
@@ -125,7 +124,7 @@ def _parts(groups: pd.DataFrame) -> list[tuple[str, str, str, list[_Panel]]]:
 
 
 def _total_loss(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a component `total`, whose loss is the weighted sum of those in `DRAWN`."""
+    """Rows of a component `total`, whose loss is the weighted sum of those in `DRAWN`."""
     parts = rows[rows["component"].isin(list(DRAWN))]
     keys = ["pass", "bucket", "seed"]
     total = parts.groupby(keys, as_index=False, sort=False)["weighted_loss"].sum()
@@ -191,7 +190,7 @@ def _lines(component: str, ax: Axes, rows: pd.DataFrame, of_pass: str) -> None:
         lower, upper = (
             seed["coefficient"] * seed[f"corrected_{end}"] for end in ("lower", "upper")
         )
-        # An end on the wrong side of the estimate has no bar.
+        # No bar for an interval end on the wrong side of the estimate.
         away = np.maximum([seed["weighted"] - lower, upper - seed["weighted"]], 0)
         look = {"color": colour, "marker": "o", "markersize": 3, "elinewidth": 0.8, "alpha": 0.7}
         ax.errorbar(seed["deviation"], seed["weighted"], yerr=away, **look)
@@ -206,7 +205,7 @@ def _bars(component: str, column: str, ax: Axes, rows: pd.DataFrame, of_pass: st
 
 
 def _roots(component: str, column: str, ax: Axes, rows: pd.DataFrame, of_pass: str) -> None:
-    """Roots of a column of squares: of each seed, and of their mean."""
+    """Draw roots of a column of squares: of each seed, and of their mean."""
     part = rows[rows["component"] == component]
     places = part["bucket"].map(_number)
     means = part.groupby(places)[column].mean()
@@ -216,7 +215,7 @@ def _roots(component: str, column: str, ax: Axes, rows: pd.DataFrame, of_pass: s
 def _draw_bars(
     ax: Axes, component: str, places: pd.Series, each: pd.Series, means: pd.Series
 ) -> None:
-    """Bars at the means of buckets, and dots at the values of seeds, if there are several."""
+    """Draw bars at the means of buckets, and dots at the values of seeds, if there are several."""
     colour = DRAWN[component][1] if component in DRAWN else _GREY
     ax.bar(means.index, means, color=colour, width=0.7, alpha=0.6)
     if places.duplicated().any():

@@ -1,4 +1,4 @@
-"""Draws norms of gradients against the deviation of returns, for one arm."""
+"""Figure of gradient norms against the standard deviation of returns, for one arm."""
 
 from collections.abc import Sequence
 
@@ -11,23 +11,23 @@ from hgrpo.evaluation.gradients.table import PASSES, REGULARISERS
 from hgrpo.report import style
 from hgrpo.report.style import INK, MUTED, Drawing
 
-# Component -> its name and colour.
+# Component -> label and colour.
 DRAWN = {
     "task": ("task", "#3a86c8"),
     "kl": ("KL", "#e07b00"),
     "entropy": ("entropy", "#009e73"),
 }
-# Components on one vertical axis: the task's norm can be a thousand times the others'.
+# Components that share a vertical axis: the task norm may be a thousand times larger.
 SCALES = (("task",), ("kl", "entropy"))
 TITLES = {"prefilter": "all groups", "postfilter": "after the filter"}
 
 
 def gradient_norms(norms: pd.DataFrame, method: str, label: str, steps: int) -> Drawing:
-    """Draw the weighted norms by bucket: a column for each round, two rows for each pass.
+    """Plot the weighted norms by bucket: a column for each round, two rows for each pass.
 
     Args:
-        norms: from `weighted_norms`, of all arms.
-        steps: optimiser batches in a round.
+        norms: from `weighted_norms`, for all arms.
+        steps: optimiser batches per round.
     """
     mine = norms[(norms["method"] == method) & norms["component"].isin([*DRAWN, REGULARISERS])]
     rounds = sorted(mine["round"].unique())
@@ -51,11 +51,11 @@ def gradient_norms(norms: pd.DataFrame, method: str, label: str, steps: int) -> 
     return Drawing(
         f"norms_{method}",
         "gradients",
-        f"{label}: norms of the gradients",
-        "Each point is a bucket of groups, at the mean deviation of their returns. Norms are times "
-        "the coefficients, with noise removed. They are roots of squares; where noise was larger "
-        "than expected, the square and the drawn point are negative. Thin lines are seeds, thick "
-        "ones the roots of their mean squares. A bucket that was not measured is a gap.",
+        f"{label}: gradient norms",
+        "Each point is a bucket of groups, at their mean standard deviation of returns. Norms are "
+        "multiplied by the coefficients and noise-corrected. They are signed roots of squares, "
+        "which are negative where noise was larger than expected. Thin lines are seeds, thick "
+        "lines the roots of mean squares over seeds. Unmeasured buckets are gaps.",
         _alt(mine, label),
         figure,
         mine,

@@ -1,4 +1,4 @@
-"""Draws learning curves: greedy test success and score by round, by play and by cost."""
+"""Learning curves: greedy test success and score by round, by trajectories and by cost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ class Across:
     """A horizontal axis.
 
     Attributes:
-        column: of tables of means and of single runs.
-        unit: unit of the axis, such as 1,000 trajectories.
+        column: column in the tables of means and of single runs.
+        unit: divisor of the axis, such as 1,000 trajectories.
     """
 
     column: str
@@ -41,16 +41,16 @@ SPENT = (
     Across("tokens", "tokens read, millions", 1e6),
     Across("seconds", "minutes of training, without evaluation", 60),
 )
-# If the longest arm's axis is so many times the shortest's, the axis is logarithmic.
+# The axis is logarithmic if the longest arm exceeds this multiple of the shortest.
 _FAR = 8
 
 
 def learning_curves(comparison: Comparison, arms: Arms, stops: pd.DataFrame) -> Drawing:
-    """Draw the endpoint's measure by round; draw success and score if `comparison.partial`.
+    """Plot the endpoint's measure by round, or success and score if `comparison.partial`.
 
-    Thin lines are seeds, and a cross ends those of `stops` (`logs.read_stops`); bars are intervals
-    of the last round. With more than `MANY` trained arms, each arm has its own panel, which shows
-    the endpoint's measure only.
+    Thin lines are seeds, with a cross at the end of runs in `stops` (`logs.read_stops`). Bars are
+    intervals of the last round. With more than `MANY` trained arms, each arm has a separate panel
+    with the endpoint's measure only.
     """
     table, runs = with_start(comparison, arms), single_runs(comparison)
     measures = [MEASURES[comparison.protocol.settings.score]]
@@ -68,11 +68,11 @@ def learning_curves(comparison: Comparison, arms: Arms, stops: pd.DataFrame) -> 
         ax.set_xticks(sorted(table["round"].unique()))
     several = comparison.seeds["seed"]
     bars = (
-        " The bars beside the last round are its "
+        " The bars next to the last round are its "
         f"{percent(comparison.protocol.level, 0)} intervals."
     )
     seeds = if_several(several, " Thin lines are single seeds.")
-    seeds += " A cross marks where a rule has ended a run." if len(stops) else ""
+    seeds += " A cross marks a run ended by a rule." if len(stops) else ""
     score = " The score is 100 times the mean return." if SCORE in measures else ""
     return Drawing(
         "learning_curves",
@@ -88,10 +88,10 @@ def learning_curves(comparison: Comparison, arms: Arms, stops: pd.DataFrame) -> 
 
 
 def learning_by_play(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Draw the endpoint's measure against all trajectories and all new replies; None without logs.
+    """Plot the endpoint's measure against all trajectories and all new replies; None without logs.
 
-    Thin lines are seeds. With more than `MANY` trained arms, each arm has its own panel, which
-    shows the trajectories only.
+    Thin lines are seeds. With more than `MANY` trained arms, each arm has a separate panel, against
+    trajectories only.
     """
     if play.empty:
         return None
@@ -106,22 +106,22 @@ def learning_by_play(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> 
     return Drawing(
         "learning_by_play",
         "learning",
-        "Learning curves against all that was played",
+        "Learning curves against trajectories and replies",
         f"Greedy {measure.name} on the {comparison.n_test} test tasks against all trajectories "
-        "played in training: rollouts, the groups that dynamic sampling adds, and continuations "
-        "that credit asked for. A continuation is one trajectory, although it starts midway. New "
-        "replies are the finer measure: they leave out turns that were played again."
+        "played in training: rollouts, including additional groups of dynamic sampling, and "
+        "continuations for credit. A continuation counts as one trajectory, although it starts "
+        "midway. New replies are a finer measure, because they exclude replayed turns."
         f"{thin}{_thin_remark(arms)}",
-        f"Played in all, per seed: {numbers}.",
+        f"Total per seed: {numbers}.",
         figure,
         table,
     )
 
 
 def equal_budget(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Draw the endpoint's measure against tokens and time; None without logs.
+    """Plot the endpoint's measure against tokens and time; None without logs.
 
-    With more than `MANY` trained arms, each arm has its own panel, which shows the tokens only.
+    With more than `MANY` trained arms, each arm has a separate panel, against tokens only.
     """
     if play.empty:
         return None
@@ -137,11 +137,11 @@ def equal_budget(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Draw
     return Drawing(
         "equal_budget",
         "learning",
-        f"{measure.name.capitalize()} against what it cost",
+        f"{measure.name.capitalize()} against training cost",
         f"Greedy test {measure.name} against tokens{spent}"
         f"{if_several(play['seed'], ', means over seeds; thin lines are single seeds')}. "
-        "Compare arms at equal cost, not at equal rounds. All play counts: the tokens of a "
-        f"continuation count as read, with those of the turns before it.{_thin_remark(arms)}",
+        "Compare arms at equal cost instead of equal rounds. Continuations are included, with the "
+        f"tokens of the preceding turns in their prompts.{_thin_remark(arms)}",
         f"Total cost: {numbers}.",
         figure,
         table,
@@ -155,7 +155,7 @@ def _against(
     arms: Arms,
     measure: Measure,
 ) -> tuple[Figure, pd.DataFrame]:
-    """Draw a measure against each of `costs`; return the figure and its means over seeds."""
+    """Plot a measure against each of `costs`; return the figure and the means over seeds."""
     spent = play.groupby(["method", "round"])[list(SUMS)].mean()
     table = with_start(comparison, arms).join(spent, on=["method", "round"])
     table.loc[table["round"] == 0, list(SUMS)] = 0.0
@@ -181,16 +181,16 @@ def _curves(
     panels: Sequence[Panel],
     height: float,
 ) -> tuple[Figure, list[tuple[Axes, Panel, list[str]]]]:
-    """Draw all arms on the same axes; with more than `MANY` trained arms, a small panel for each.
+    """Plot all arms on the same axes; with more than `MANY` trained arms, a small panel for each.
 
     Args:
         table: means over seeds, from `with_start`.
         runs: rows of single seeds.
-        panels: the axes of the figure, from the top; small panels show the first of them.
+        panels: the axes of the figure, from the top; small panels use the first of them.
         height: the figure's height in inches, if all arms are on the same axes.
 
     Returns:
-        The figure, and its axes, each with the panel and the names of the arms on it.
+        The figure, and its axes, each with its panel and arms.
     """
     many = len(arms.trained) > MANY
     if many:
@@ -220,7 +220,7 @@ def _curves(
 
 
 def _small_panels(arms: Arms) -> tuple[Figure, list[tuple[Axes, str]]]:
-    """A figure with a small titled panel for each trained arm, and the panels with their arms."""
+    """Create a figure with a small titled panel for each trained arm; return panels with arms."""
     rows = -(-len(arms.trained) // 2)
     titles = [style.wrap(arms.label(name), 34) for name in arms.trained]
     lines = max(title.count("\n") + 1 for title in titles)
@@ -243,7 +243,7 @@ def draw_arm(
     measure: Measure,
     across: Across = ROUNDS,
 ) -> None:
-    """Draw an arm's mean over its seeds and, if there are several, a thin line for each."""
+    """Plot an arm's mean over seeds and, if there are several, a thin line for each."""
     mine, seeds = (each[each["method"] == arm.name] for each in (table, runs))
     if seeds["seed"].nunique() > 1:
         for _, run in seeds.groupby("seed"):
@@ -273,7 +273,7 @@ def _untrained_line(ax: Axes, comparison: Comparison, arms: Arms, measure: Measu
 
 
 def with_start(comparison: Comparison, arms: Arms) -> pd.DataFrame:
-    """Test rows of the trained arms; the SFT policy's row comes first in each arm, as round 0."""
+    """Test rows of the trained arms, with the SFT policy's row prepended as round 0."""
     table = comparison.rounds[comparison.rounds["panel"] == TEST]
     start = table[table["method"] == arms.untrained]
     parts = []
@@ -291,7 +291,7 @@ def single_runs(comparison: Comparison) -> pd.DataFrame:
 
 
 def _thin_remark(arms: Arms) -> str:
-    """The sentence about the reference's line in all small panels; "" without such panels."""
+    """Sentence on the reference's thin line in all small panels; "" without such panels."""
     if len(arms.trained) <= MANY or not arms.has_reference:
         return ""
     return f" {arms.label(arms.reference)} is drawn thin in every panel."

@@ -1,4 +1,4 @@
-"""Figures of findings: paired differences, SFT temperatures, success by task type."""
+"""Figures of results: paired differences, SFT temperatures, success by task type."""
 
 import numpy as np
 import pandas as pd
@@ -17,9 +17,9 @@ from hgrpo.report.words import if_several, opponent, percent, with_interval
 
 
 def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
-    """Draw paired differences with intervals, against the reference and the SFT policy.
+    """Plot paired differences with intervals, against the reference and the SFT policy.
 
-    With one seed there are no verdicts to write and no spread of seeds to mark.
+    With one seed there are no verdicts and no marks of single seeds.
     """
     families = [comparison.against_reference, comparison.against_untrained]
     families = [
@@ -49,7 +49,7 @@ def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
         ax.set_title(f"Against {opponent(arms, *baseline)}")
         for y, row in enumerate(table.itertuples() if several else []):
             theirs = runs[baseline]
-            if row.baseline_runs > row.n_seeds:  # the twin's runs count, as in the point
+            if row.baseline_runs > row.n_seeds:  # the twin is pooled, as in the difference
                 theirs = (theirs + runs[comparison.protocol.twin, 0.0]) / 2
             each = 100 * (runs[row.method, 0.0] - theirs)
             ax.plot(each, np.full(len(each), y + 0.24), "|", color=looks[y][0], markersize=5)
@@ -69,10 +69,10 @@ def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
         f"difference over {'seeds and ' if several else ''}tasks"
         + (
             f" with its {percent(comparison.protocol.level, 0)} interval. The ticks below are "
-            "single seeds. A filled point is better or worse after Holm's correction, which takes "
-            f"{FEWEST_SEEDS} seeds; a hollow point is not."
+            "single seeds. A filled point is better or worse after Holm's correction, with at "
+            f"least {FEWEST_SEEDS} seeds; a hollow point is not."
             if several
-            else ". One seed gives no verdict."
+            else ". There are no verdicts with one seed."
         ),
         f"Paired differences: {differences}.",
         figure,
@@ -81,9 +81,9 @@ def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
 
 
 def sft_temperatures(comparison: Comparison, arms: Arms) -> Drawing | None:
-    """Draw the SFT policy's success by temperature, on the validation and on the test panel.
+    """Plot the SFT policy's success by temperature, on the validation and the test panel.
 
-    Dots at the right edge show the trained arms for comparison.
+    Dots at the right edge are the trained arms, for comparison.
     """
     table = comparison.temperatures
     if table.empty:
@@ -120,9 +120,9 @@ def sft_temperatures(comparison: Comparison, arms: Arms) -> Drawing | None:
         "sft_temperatures",
         "outcome",
         "Sampling alone: the SFT policy at every temperature",
-        f"The same SFT policy, played at different temperatures. The dotted line is T = {best:g}, "
-        "the best on validation. Trained arms (right edge: their greedy "
-        f"{endpoint_phrase(comparison)} on test) have to beat it.",
+        f"The same SFT policy, sampled at different temperatures. The dotted line is T = {best:g}, "
+        "the best on validation, which trained arms have to beat. Right edge: their greedy "
+        f"{endpoint_phrase(comparison)} on test.",
         f"Test {measure.name} of the SFT policy: {numbers}.",
         figure,
         table,
@@ -130,7 +130,7 @@ def sft_temperatures(comparison: Comparison, arms: Arms) -> Drawing | None:
 
 
 def task_types(comparison: Comparison, arms: Arms) -> Drawing:
-    """Draw every arm's greedy test success at the last round, by task type."""
+    """Plot every arm's greedy test success at the last round, by task type."""
     table = comparison.task_types
     kinds = list(dict.fromkeys(table["task_type"]))
     names = [name for name in arms.names if name in set(table["method"])]
@@ -151,7 +151,7 @@ def task_types(comparison: Comparison, arms: Arms) -> Drawing:
         "task_types",
         "outcome",
         "Success by task type",
-        f"{remark}These many small comparisons have no verdicts.",
+        f"{remark}There are no verdicts by task type.",
         f"Greedy test success by task type. {numbers}.",
         figure,
         table,
@@ -178,7 +178,7 @@ def _success_dots(table: pd.DataFrame, kinds: list[str], names: list[str], arms:
 
 
 def _success_grid(table: pd.DataFrame, kinds: list[str], names: list[str], arms: Arms) -> Figure:
-    """Draw a cell per arm and type, for studies with too many arms to tell dots apart."""
+    """Draw a cell per arm and type, for studies with too many arms for dots."""
     success = table.pivot(index="method", columns="task_type", values="success")
     success = success.reindex(index=names, columns=kinds).to_numpy()
     figure, axes = style.canvas(height=1.5 + 0.3 * len(names), grid="")
@@ -186,7 +186,7 @@ def _success_grid(table: pd.DataFrame, kinds: list[str], names: list[str], arms:
     for (row, column), share in np.ndenumerate(success):
         if np.isnan(share):
             continue
-        # A transparent colour keeps the text readable in the light and in the dark theme.
+        # A transparent colour keeps the text readable in light and dark themes.
         look = {"color": REFERENCE_COLOUR, "alpha": 0.08 + 0.5 * share, "linewidth": 0}
         ax.add_patch(Rectangle((column, row), 1, 1, **look))
         write_in_cell(ax, (row, column), f"{100 * share:.0f}", fontsize=9)
@@ -199,6 +199,6 @@ def _success_grid(table: pd.DataFrame, kinds: list[str], names: list[str], arms:
 
 
 def _kind(kind: str, table: pd.DataFrame) -> str:
-    """The name of a task type, above its number of tasks."""
+    """Name of a task type, above its number of tasks."""
     count = table.loc[table["task_type"] == kind, "n_tasks"].iloc[0]
     return f"{kind.replace('_', ' ')}\n{count} tasks"

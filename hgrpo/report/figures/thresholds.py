@@ -1,4 +1,4 @@
-"""Draws the share of each arm's runs that reached a score, by number of trajectories played."""
+"""Figure of the share of each arm's runs that reached a score, by number of trajectories."""
 
 import numpy as np
 import pandas as pd
@@ -10,16 +10,16 @@ from hgrpo.report.arms import Arms
 from hgrpo.report.endpoint_words import MEASURES, threshold_text
 from hgrpo.report.style import Drawing
 
-# Lines of arms whose shares are equal are drawn this far apart.
+# Offset between the lines of arms with equal shares.
 _APART = 0.012
 _TITLE = "Trajectories to a threshold"
 
 
 def thresholds(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Draw one panel per threshold, with a step curve per trained arm; None without logs.
+    """Plot one panel per threshold, with a step curve per trained arm; None without logs.
 
-    The curve is 1 minus Kaplan and Meier's estimate, and ends where the first run's training ends.
-    Without a threshold, the figure gives the reason in words.
+    The curve is 1 minus the Kaplan-Meier estimate, up to the end of the shortest run. Without a
+    threshold, the figure is a text with the reason.
     """
     if play.empty or not arms.trained:
         return None
@@ -47,9 +47,9 @@ def thresholds(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawin
         "learning",
         _TITLE,
         f"Share of each arm's runs whose greedy test {MEASURES[score].name} has reached the "
-        f"threshold in an evaluation so far (Kaplan and Meier's estimate), by all trajectories "
-        f"played: a continuation that credit asked for is one.{apart} Equal lines are drawn "
-        "slightly apart. Verdicts do not use this.",
+        f"threshold (Kaplan-Meier estimate), by number of trajectories, including continuations "
+        f"for credit.{apart} Equal lines are drawn slightly apart. No verdict is based on this "
+        "figure.",
         _alt(comparison, arms),
         figure,
         table,
@@ -57,15 +57,15 @@ def thresholds(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawin
 
 
 def _without_threshold(comparison: Comparison, arms: Arms) -> Drawing:
-    """A figure of words, for arms with scores of 0, from which no threshold can be derived."""
+    """A figure with text only, for arms whose scores of 0 do not give a threshold."""
     score = comparison.protocol.settings.score
     names = [arms.untrained, arms.reference if arms.has_reference else None]
     scored = words.listing([arms.label(name) for name in names if name])
     zero = threshold_text(0, score)
     why = (
-        f"The study's file names no thresholds, so they lie between the test "
+        f"The study declares no thresholds, so they are derived from the test "
         f"{MEASURES[score].name} of {scored} after the last round, rounded to whole per "
-        f"cent. That is {zero}, which every run reaches at once."
+        f"cent. The result is {zero}, which every run reaches at once."
     )
     text = style.wrap(f"There is no threshold above {zero}.", 40)
     empty = pd.DataFrame(columns=["threshold", "method", "trajectories", "share_reached"])

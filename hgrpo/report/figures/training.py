@@ -25,7 +25,7 @@ HEALTH = {
 
 
 def reward_curve(log: pd.DataFrame, arms: Arms, method: str, seed: int) -> Drawing:
-    """Draw one run: reward with spread and moving average on top, KL and gradient norm below."""
+    """Plot one run: reward with spread and moving average on top, KL and gradient norm below."""
     arm = arms[method]
     figure, axes = style.canvas(2, height=4.6, sharex=True)
     top, bottom = axes[:, 0]
@@ -71,7 +71,7 @@ def reward_curve(log: pd.DataFrame, arms: Arms, method: str, seed: int) -> Drawi
 
 
 def protocol_comparison(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Draw all arms in four panels: reward, test success, dead groups, size of turn advantages."""
+    """Plot all arms in four panels: reward, test success, dead groups, size of turn advantages."""
     if logs.empty:
         return None
     figure, axes = style.canvas(4, height=8.6)
@@ -103,8 +103,8 @@ def protocol_comparison(comparison: Comparison, logs: pd.DataFrame, arms: Arms) 
         "protocol_comparison",
         "training",
         "Training and evaluation, all arms",
-        "A group is dead if all its advantages are zero, so it teaches nothing. The turn "
-        "advantage is the part that the credit assigner adds."
+        "A group is dead if all its advantages are zero, so that it has no gradient. The turn "
+        "advantage is the part from the credit assigner."
         + (
             f" The thick line is {arms.label(arms.reference)}."
             if len(arms.trained) > MANY and arms.has_reference
@@ -119,9 +119,9 @@ def protocol_comparison(comparison: Comparison, logs: pd.DataFrame, arms: Arms) 
 def draw_lines(
     ax: Axes, means: pd.DataFrame, column: str, arms: Arms, window: int = WINDOW
 ) -> None:
-    """Draw a moving average over batches for every arm, with labels for a legend.
+    """Plot a moving average over batches for every arm, with labels for a legend.
 
-    With more than `MANY` trained arms, the reference is drawn thicker.
+    With more than `MANY` trained arms, the reference has a thicker line.
     """
     many = len(arms.trained) > MANY
     for name in arms.trained:
@@ -137,7 +137,7 @@ def draw_lines(
 
 
 def health(logs: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Draw six quantities that show whether the updates can be trusted; None without logs."""
+    """Plot six diagnostics of the updates; None without logs."""
     if logs.empty:
         return None
     figure, axes = style.canvas(3, 2, height=6.2, sharex=True)
@@ -152,7 +152,7 @@ def health(logs: pd.DataFrame, arms: Arms) -> Drawing | None:
         style.whole_numbers(ax, "batch")
     style.legend_below(figure, axes[0, 0].lines)
     if means["ess"].isna().all():
-        text = "No batch had a group to learn from, so there was no update."
+        text = "All groups of all batches were dead, so there was no update."
     else:
         worst, lowest = means["mismatch_max"].max(), percent(means["ess"].min())
         text = f"Largest mismatch {worst:.2g}; lowest effective sample size {lowest}."
@@ -160,8 +160,8 @@ def health(logs: pd.DataFrame, arms: Arms) -> Drawing | None:
         "health",
         "training",
         "Health of the updates",
-        f"{if_several(logs['seed'], 'Means over seeds. ')}The mismatch compares the "
-        "sampler's log-probabilities with the trainer's before the first update of a batch, and "
+        f"{if_several(logs['seed'], 'Means over seeds. ')}The mismatch is the difference between "
+        "the log-probabilities of sampler and trainer before the first update of a batch, and "
         "should be tiny. A low effective sample size means that the rollouts are stale.",
         text,
         figure,

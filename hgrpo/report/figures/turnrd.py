@@ -1,4 +1,4 @@
-"""Figure of TurnRD: its weights over the turns, by round, and the quality of its fits, by epoch."""
+"""Figure of TurnRD: weights over turns by round, and quality of the fits by epoch."""
 
 from collections.abc import Mapping, Sequence
 
@@ -26,10 +26,10 @@ ALWAYS = ("alpha_var", "alpha_entropy_ratio", "alpha_progress_corr", "validation
 
 
 def turnrd(logs: pd.DataFrame, fits: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Draw TurnRD's weights alpha by round and, below them, its fits by epoch.
+    """Plot statistics of TurnRD's weights alpha by round and, below, of its fits by epoch.
 
-    Every measure that was logged has a panel, and so has every measure in `ALWAYS`. None if nothing
-    was logged.
+    There is a panel for each logged measure, and for each measure in `ALWAYS`. None if nothing was
+    logged.
     """
     methods = arms.with_figure("turnrd")
     table = turnrd_table(logs, fits, methods)
@@ -66,11 +66,11 @@ def turnrd(logs: pd.DataFrame, fits: pd.DataFrame, arms: Arms) -> Drawing | None
         "training",
         "TurnRD: weights over the turns",
         f"{if_several(logs['seed'], 'Means over seeds. ')}"
-        "The first round has no model, so every turn gets an equal share. Entropy is 1 if all "
+        "The first round has no model, so all turns have equal weights. Entropy is 1 if all "
         "weights are equal. A fit is drawn between its round and the next: each point is the best "
-        "model so far, on tasks that no fit trains on."
+        "model so far, evaluated on held-out tasks."
         + (
-            " CF compares the weights with counterfactual verdicts."
+            " CF: correlation of the weights with counterfactual verdicts."
             if "alpha_cf_corr" in logged
             else ""
         ),
@@ -83,9 +83,9 @@ def turnrd(logs: pd.DataFrame, fits: pd.DataFrame, arms: Arms) -> Drawing | None
 def turnrd_table(logs: pd.DataFrame, fits: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     """Long table of means over seeds: method, measure, round, epoch, value, n_seeds.
 
-    The row of a round has epoch 0 and the mean of the round's batches. In a row of a fit, `round`
-    is the round before the fit, and the value is that of the best model up to the row's epoch (see
-    `best_so_far`). Epoch 0 of a fit is the initial model. Training epochs count from 1.
+    Rows of a round have epoch 0 and the mean over the round's batches. In rows of a fit, `round` is
+    the round before the fit, and the value is that of the best model up to the epoch (see
+    `best_so_far`). Epoch 0 of a fit is the initial model. Training epochs are counted from 1.
     """
     parts = [
         _long(logs[logs["method"].isin(methods)].assign(epoch=0), ROUNDS),
@@ -103,9 +103,9 @@ def turnrd_table(logs: pd.DataFrame, fits: pd.DataFrame, methods: Sequence[str])
 def best_so_far(fits: pd.DataFrame) -> pd.DataFrame:
     """Replace every epoch's row by the row with the lowest validation loss up to that epoch.
 
-    If a fit stopped early, its best row also stands for the epochs after its end, up to the length
-    of the longest fit of the same method and round. Means over seeds then include all seeds. Epochs
-    are numbered anew from 0, the initial model.
+    The best row of a fit that stopped early is repeated up to the length of the longest fit of the
+    same method and round, so that means include all seeds. Epochs are renumbered from 0, the
+    initial model.
     """
     if fits.empty:
         return fits
@@ -131,7 +131,7 @@ def _long(rows: pd.DataFrame, measures: Mapping[str, str]) -> pd.DataFrame:
 
 
 def _draw(ax: Axes, rows: pd.DataFrame, arm: Arm) -> None:
-    """Draw one line over the rounds, or one line per fit, from the fit's round to the next."""
+    """Plot one line over the rounds, or one line per fit, from the fit's round to the next."""
     look = arm.look | {"markersize": 3.5, "linewidth": 1.2}
     if rows["measure"].isin(list(ROUNDS)).all():
         ax.plot(rows["round"], rows["value"], **look)
@@ -141,7 +141,7 @@ def _draw(ax: Axes, rows: pd.DataFrame, arm: Arm) -> None:
 
 
 def _alt(table: pd.DataFrame, arms: Arms, methods: Sequence[str]) -> str:
-    """A sentence with each method's last values of three correlations."""
+    """Text with each method's last values of three correlations."""
     sentences = []
     for name in methods:
         mine = table[table["method"] == name]

@@ -4,11 +4,11 @@ const form = document.getElementById("filters");
 const list = document.getElementById("list");
 const detail = document.getElementById("detail");
 const count = document.getElementById("count");
-// A colour is full at this share of a column's sizes, so that one outlier does not pale the rest.
+// The colour saturates at this quantile of a column's absolute values, so that outliers do not dominate.
 const FULL = 0.9;
-// So many trajectories are listed at first, and so many more whenever the end of the list is near.
+// Number of trajectories listed at first, and added whenever the end of the list is near.
 const LISTED = 60;
-// A longer observation is folded, and shows so many characters.
+// Longer observations are folded, to about half of this many characters.
 const FOLDED = 600;
 const narrow = matchMedia("(max-width: 46rem)");
 const NAMES = { credit: "credit", advantage: "advantage", logprob: "log-probability", truth: "truth" };
@@ -29,8 +29,8 @@ const shown = (value) => {
   return Math.abs(value) < 0.001 ? value.toExponential(1) : String(Number(value.toFixed(3)));
 };
 
-// The columns of values that a colour shows: [heading, numbers or nulls, one per turn]. The chosen
-// arm's column comes first.
+// Columns of values for a colour: [heading, numbers or nulls, one per turn]. The chosen arm's column
+// is first.
 function columns(one, colour, arm) {
   if (colour === "truth") return one.truth ? [["truth", one.truth]] : [];
   const values = one[colour];
@@ -53,9 +53,9 @@ function tints(values) {
   return values.map((value) => [value < 0 ? "down" : "up", full ? Math.min(1, Math.abs(value ?? 0) / full) : 0]);
 }
 
-// How much arms disagree about which turns mattered, and about which turn most: the largest spread, over
-// turns, of credit less its mean over the trajectory, scaled to each arm's largest value. Equal credit says
-// nothing; then, or with one arm, the turn is -1.
+// Disagreement of arms on which turns mattered, and the turn with the most: the largest spread, over turns,
+// of credit minus its mean over the trajectory, scaled to each arm's largest value. With a single arm, or
+// if credit is constant, the turn is -1.
 function disagreement(one) {
   const scaled = Object.values(one.credit).filter((values) => known(values).length).map((values) => {
     const mean = known(values).reduce((sum, value) => sum + value, 0) / known(values).length;
@@ -112,8 +112,8 @@ const items = trajectories.map((one) => {
   return { item, button, strip };
 });
 
-// Colour a trajectory's strip, one part per turn: the chosen arm's values, or the first that are not all
-// zero.
+// Colour a trajectory's strip, one part per turn, by the values of the chosen arm or of the first arm with
+// nonzero values.
 function paint(one) {
   const found = columns(one, form.elements.colour.value, form.elements.arm.value);
   const [, values] = found.find(([, each]) => each.some(Boolean)) ?? [null, []];
@@ -150,7 +150,7 @@ function filter(event) {
   list.replaceChildren();
   extend(LISTED);
   count.textContent = `${kept.length} of ${trajectories.length} trajectories`;
-  // A new order is asked for to see what comes first.
+  // After a change of order, show the first trajectory.
   const stays = event?.target.name !== "order" && kept.some((one) => one.index === chosen);
   choose(stays ? chosen : (kept[0]?.index ?? -1), false);
 }
@@ -174,11 +174,11 @@ function choose(index, byHand) {
 }
 
 function legend(colour, found) {
-  if (!found.length) return element("p", `No ${NAMES[colour]} is known of this trajectory.`, "muted");
+  if (!found.length) return element("p", `There is no ${NAMES[colour]} for this trajectory.`, "muted");
   const made = element("p", undefined, "muted legend");
-  const keys = colour === "logprob" ? [["down", "the stronger, the less likely the reply"]] : [["up", "above zero"], ["down", "below zero"]];
+  const keys = colour === "logprob" ? [["down", "stronger colour: less likely reply"]] : [["up", "above zero"], ["down", "below zero"]];
   for (const [sign, text] of keys) made.append(element("span", undefined, `key ${sign}`), element("span", text));
-  if (found.length > 1) made.append(element("span", "each column by its own largest value"));
+  if (found.length > 1) made.append(element("span", "each column is scaled by its largest value"));
   return made;
 }
 
@@ -190,8 +190,8 @@ function observation(text) {
   return folded;
 }
 
-// The cell of a turn: what the policy saw, what it did, and what came of it; `disputed` marks the turn about
-// which arms disagree most, in words, so that no mark needs eyes or colours.
+// The cell of a turn: observation, action and outcome; `disputed` adds a text, accessible without colours, to
+// the turn on which arms disagree most.
 function turnCell(turn, number, disputed) {
   const cell = element("th");
   cell.scope = "row";
@@ -238,7 +238,7 @@ function step(by) {
   choose(kept[place].index, true);
 }
 
-// A paragraph of buttons, given as [text, what a click does, class].
+// A paragraph of buttons, given as [text, click handler, class].
 function buttons(all) {
   const made = element("p", undefined, "steps");
   for (const [text, act, look] of all) {
@@ -254,7 +254,7 @@ function steps() {
   return buttons([["List", () => list.scrollIntoView(), "list"], ["Previous (k)", () => step(-1)], ["Next (j)", () => step(1)]]);
 }
 
-// A button that leads to the turn about which arms disagree most; nothing if there is none.
+// A button that scrolls to the turn on which arms disagree most; nothing if there is none.
 function leads(one) {
   const { turn } = one.disagreement;
   const go = () => {
@@ -268,7 +268,7 @@ function leads(one) {
 
 function show() {
   const one = trajectories[chosen];
-  if (!one) return detail.replaceChildren(element("p", "No trajectory fits these filters."));
+  if (!one) return detail.replaceChildren(element("p", "No trajectory matches these filters."));
   const colour = form.elements.colour.value;
   const found = columns(one, colour, form.elements.arm.value);
   const facts = [
@@ -298,7 +298,7 @@ document.addEventListener("keydown", (event) => {
 list.addEventListener("scroll", () => {
   if (list.scrollTop + 3 * list.clientHeight > list.scrollHeight) extend(list.children.length + LISTED);
 });
-// On a phone the filters would hide what they filter.
+// On a phone the filters would hide the list.
 const fold = () => (document.getElementById("fold").open = !narrow.matches);
 narrow.addEventListener("change", fold);
 fold();

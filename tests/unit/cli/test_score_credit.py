@@ -140,7 +140,7 @@ def test_the_most_wrong_turns_are_those_of_a_calculation_by_hand(monkeypatch, ca
     ],
 )
 def test_a_method_that_needs_more_than_turns_is_refused_in_one_line(monkeypatch, method, source):
-    with pytest.raises(UserError, match=f"^{method}: its credit comes from {source}") as error:
+    with pytest.raises(UserError, match=f"^{method}: its credit requires {source}") as error:
         main(monkeypatch, "--method", method)
     assert "\n" not in str(error.value)
 
@@ -348,7 +348,7 @@ def test_scale_and_offset_do_not_matter_however_large(places, tmp_path, monkeypa
             lambda t: t.rename(columns={"credit": "credits"}),
             "unknown column 'credits'; did you mean 'credit'?",
         ),
-        (lambda t: t.assign(turn=t["turn"] + 0.5), "not a table of credits "),
+        (lambda t: t.assign(turn=t["turn"] + 0.5), "not a table of credit "),
     ],
 )
 def test_a_bad_file_is_one_line_and_nothing_is_written(

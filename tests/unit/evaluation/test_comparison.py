@@ -299,7 +299,7 @@ def test_without_a_supervised_arm_a_budget_must_reach_the_first_round():
     frame = small_study()
     trained = frame[frame["method"] != "SFTOnly"]
     settings = replace(protocol(endpoint={"budget": 200}), untrained=None)
-    with pytest.raises(UserError, match="New, seed 1: its first round took more than 200 "):
+    with pytest.raises(UserError, match="New, seed 1: the first round exceeds 200 "):
         compare(trained, settings, play(new=(201, 402)))
 
 

@@ -232,7 +232,7 @@ def test_the_pictures_show_a_win_and_a_loss_of_one_task(out):
     index = {entry["name"]: entry for entry in json.loads((out / "index.json").read_bytes())}
     assert set(index) == {"agreement", "gallery"}
     caption = index["agreement"]["caption"]
-    assert "Left out because their credit does not vary: flat label." in caption
+    assert "Omitted because their credit does not vary: flat label." in caption
     assert "unfitted label: no fitted model" in caption
 
 

@@ -61,10 +61,10 @@ def test_a_budget_that_passes_the_check_is_within_the_rounds(rounds, per_round, 
 @pytest.mark.parametrize(
     ("section", "message"),
     [
-        ({"endpoint": True}, "endpoint: area, last_round or {budget: <trajectories>} was "),
+        ({"endpoint": True}, "endpoint: expected area, last_round or {budget: <trajectories>}"),
         ({"endpoint": {"budget": 0}}, "endpoint.budget: input should be greater than 0, not 0"),
-        ({"thresholds": [50]}, "thresholds: shares of success above 0, up to 1, were expected"),
-        ({"thresholds": [0.6, 0.5]}, "thresholds: different scores in ascending order were "),
+        ({"thresholds": [50]}, "thresholds: expected success rates above 0 and up to 1"),
+        ({"thresholds": [0.6, 0.5]}, "thresholds: expected distinct scores in ascending order"),
     ],
 )
 def test_a_mistake_is_one_line_that_names_the_key(section, message):

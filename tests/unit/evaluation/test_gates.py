@@ -86,7 +86,7 @@ def test_the_power_of_equivalence_against_simulation():
 @pytest.mark.parametrize(
     ("section", "message"),
     [
-        ({"expect": "equivalent"}, "the margin of `equivalent` is missing"),
+        ({"expect": "equivalent"}, "`expect: equivalent` requires the margin"),
         ({"expect": "below", "points": 5}, "points: 5.0 is read only with"),
     ],
 )

@@ -25,7 +25,7 @@ def test_arms_with_equal_final_weights_are_one_arm():
         *(summary("flatGRPO", 2, "d", seed=23), summary("Mine", 2, "d", seed=23)),
     ]
     expected = (
-        "Mine and flat GRPO are one arm in seed 11, 23: their final weights are equal bit for bit."
+        "Mine and flat GRPO are the same arm in seed 11, 23: their final weights are bit-identical."
     )
     assert arm_cautions(ARMS, rounds) == [expected]
 
@@ -35,10 +35,10 @@ def test_an_arm_that_still_has_the_weights_of_the_sft_policy_is_that_arm():
     arms = read_arms({"reference": "flatGRPO", "methods": methods})
     rounds = [summary("flatGRPO", 1, "a"), summary("Mine", 1, "sft"), summary("Other", 1, "b")]
     (caution,) = arm_cautions(arms, rounds)
-    assert caution.startswith("Mine and SFT only are one arm in seed ")
+    assert caution.startswith("Mine and SFT only are the same arm in seed ")
     # Without an update all arms are equal.
     (caution,) = arm_cautions(arms, [summary(name, 1, "sft") for name in NAMES])
-    assert caution.startswith("Mine, Other, SFT only and flat GRPO are one arm in seed ")
+    assert caution.startswith("Mine, Other, SFT only and flat GRPO are the same arm in seed ")
 
 
 def test_cautions_of_rounds_are_counted_by_arm_and_older_summaries_have_none():
@@ -56,11 +56,11 @@ def test_arms_with_other_credit_and_other_training_are_named_with_the_keys():
     flat = snapshot("flatGRPO", alpha=1.0)
     assert confounded(ARMS, [flat, snapshot("Mine"), snapshot("Other", turn_norm="none")]) == []
     assert confounded(ARMS, [flat, flat, snapshot("Mine", lr=1e-3), snapshot("Other")]) == [
-        "Mine differs from flat GRPO in training.lr too, not in credit alone."
+        "Mine differs from flat GRPO not only in credit, but also in training.lr."
     ]
     assert confounded(ARMS, [snapshot("Other", 1e-3, 0), flat, snapshot("Mine", 1e-3, 0)]) == [
-        "Other and Mine differ from flat GRPO in training.kl and training.lr too, not in credit "
-        "alone."
+        "Other and Mine differ from flat GRPO not only in credit, but also in training.kl and "
+        "training.lr."
     ]
     # Another learning rate for equal credit is what the study compares.
     assert confounded(ARMS, [flat, snapshot("Mine", lr=1e-3, alpha=1.0)]) == []
@@ -71,7 +71,7 @@ def test_other_settings_of_the_method_count_too():
     flat = snapshot("flatGRPO", alpha=1.0, group_norm="std", stream=0)
     mine = snapshot("Mine", group_norm="mean", objective={"rule": "ASPO"}, stream=1)
     assert confounded(ARMS, [flat, mine]) == [
-        "Mine differs from flat GRPO in group_norm and objective too, not in credit alone."
+        "Mine differs from flat GRPO not only in credit, but also in group_norm and objective."
     ]
 
 
@@ -97,7 +97,7 @@ def test_cautions_stand_on_top_of_the_page_and_in_the_last_line_of_the_run(tmp_p
     page = build_report(study, ("merge", "report"))
     last = capsys.readouterr().out.splitlines()[-1]
     text = page.read_text(encoding="utf-8")
-    for caution in ("Progressive (1 of 1 rounds): it is 0.", "are one arm in seed"):
+    for caution in ("Progressive (1 of 1 rounds): it is 0.", "are the same arm in seed"):
         assert caution in last and 0 < text.index(caution) < text.index("<table")
     assert last.endswith(f" {page}")
 

@@ -47,7 +47,7 @@ def test_one_seed_has_no_interval_anywhere(one_page):
     assert INTERVAL.findall(body) == []
     # Tables of trajectories to a threshold keep their columns, with dashes.
     mentions = re.findall(r">([^<>]*\binterval[^<>]*)", body)
-    assert len(mentions) == 1 and "there are no intervals and no verdicts" in mentions[0]
+    assert len(mentions) == 1 and "so there are no intervals, no verdicts" in mentions[0]
     for path in (*one_page.glob("tables/*.csv"), *one_page.glob("figures/*.csv")):
         table = pd.read_csv(path)
         ends = [name for name in table if re.search(r"(lower|upper|p_value|p_holm)$", name)]
@@ -156,8 +156,8 @@ def test_under_the_headline_stands_what_chance_alone_made(one_seed):
     comparison = with_differences(one_seed, differences)
     spread = published_spread("bakeoff", ["seeds"], "flat GRPO")
     assert findings.answer(comparison, one_seed.arms, spread=spread).sure == (
-        "Flat GRPO again (A/A) differs from flat GRPO in its random numbers only. In the 5 "
-        "published seeds of this study, the difference of one seed "
+        "Flat GRPO again (A/A) differs from flat GRPO only in its random numbers. Over the 5 "
+        "published seeds of this study, a single seed's difference "
         "from flat GRPO has a standard deviation of 4.5 points."
     )
     alone = replace(comparison, against_reference=comparison.against_reference.head(0))
@@ -165,12 +165,12 @@ def test_under_the_headline_stands_what_chance_alone_made(one_seed):
     table = comparison.against_reference.query("method != 'flatGRPO_AA'")
     without = replace(comparison, against_reference=table)
     assert findings.answer(without, one_seed.arms).sure.startswith(
-        "How much chance alone makes is "
+        "With so few seeds, the size of "
     )
 
 
 def test_a_study_with_other_settings_has_no_published_spread():
-    assert published_spread("webshop", [], "flat GRPO").startswith("In the 3 published seeds of ")
+    assert published_spread("webshop", [], "flat GRPO").startswith("Over the 3 published seeds of ")
     assert "flat GRPO after the last round has" in published_spread("webshop", [], "flat GRPO")
     assert published_spread("bakeoff", ["training.lr"], "flat GRPO") == ""
     assert published_spread("mine", [], "flat GRPO") == ""
@@ -200,10 +200,10 @@ def test_two_seeds_support_no_verdict(two_seeds):
     assert answer.headline.startswith("Two seeds, no verdict: ")
     # Two runs of an arm say nothing of how many seeds a difference needs.
     assert answer.cautions == [
-        "The report gives verdicts from five seeds on: with fewer, equal arms would be called "
-        "different too often."
+        "Verdicts require at least five seeds: with fewer, equal arms would be declared different "
+        "too often."
     ]
-    assert answer.sure == "How much chance alone makes is not known from so few seeds."
+    assert answer.sure == "With so few seeds, the size of chance differences is unknown."
     assert not any("10 points" in text for _, texts in answer.paragraphs for text in texts)
     four = with_differences(two_seeds, {"Progressive": 0.1, "RandomCredit": 0.1}, seeds=4)
     answer = findings.answer(four, two_seeds.arms)

@@ -107,8 +107,8 @@ def test_the_page_says_who_dominates_and_escapes_labels(table, norms, figures, t
         "success": pd.DataFrame([{"method": "PPO", "round": 3, "seeds": 2, "success": 0.25}]),
     }
     assert headline(tables["dominance"]) == (
-        "Where returns differ least: in 1 of 2 policies the regularisers dominate and in 1 of 2 "
-        "policies the task dominates"
+        "In the bucket with the smallest deviation of returns: in 1 of 2 policies the regularisers "
+        "dominate and in 1 of 2 policies the task dominates"
     )
     drawings = [gradient_norms(norms, method, label, 10) for method, label in LABELS.items()]
     assert [d.data["square"].max() for d in drawings] == [16.0, 25.0]

@@ -100,17 +100,17 @@ def test_no_spread_between_seeds_is_called_that(inputs):
     # Fewer than five seeds give no verdict, and the caution on top says so with the same reason.
     few = replace(comparison, against_reference=comparison.against_reference.assign(n_seeds=3))
     (caution,) = findings.answer(few, inputs.arms).cautions
-    assert caution.startswith("The report gives verdicts from five seeds on: ")
-    assert "How many seeds a difference needs cannot be estimated, because all runs" in caution
+    assert caution.startswith("Verdicts require at least five seeds: ")
+    assert "The required number of seeds cannot be estimated, because all runs" in caution
     table = comparison.against_reference.assign(n_seeds=5, verdict="inconclusive")
     comparison = replace(comparison, against_reference=table)
     answer = findings.answer(comparison, inputs.arms)
     text = " ".join(text for _, texts in answer.paragraphs for text in texts)
     why = "cannot be estimated, because all runs of an arm have the same score, so the spread "
-    assert f"Which difference would have been detected {why}" in text
-    assert f"How many seeds a difference needs {why}" in text
-    assert "more than 200" not in text and "four times out of five" not in text
-    assert answer.headline.startswith("No arm solved a single test task")
+    assert f"The minimum detectable effect {why}" in text
+    assert f"The required number of seeds {why}" in text
+    assert "more than 200" not in text and "80 % power" not in text
+    assert answer.headline.startswith("No arm solved any test task")
     # Of arms that have all won nothing, no test can be sure of anything.
-    assert answer.sure.startswith("A small model may win nothing after a few steps of training.")
+    assert answer.sure.startswith("A small model may not win at all after a few training steps.")
     assert "certain" not in answer.sure and "sampling" not in answer.sure

@@ -119,14 +119,14 @@ def test_the_page_has_the_declared_pairs_and_the_chosen_endpoint(declared, html)
     assert ", further pairs of arms: 1 comparison, paired" in page
     cells = page[page.index("random credit, against Progressive</th>") :]
     assert f">{words.points(row['difference'])}</td>" in cells[:200]
-    assert "The command line chose it" in page and "The command line chose it" not in html
+    assert "It was set on the command line" in page and "It was set on the command line" not in html
 
 
 def test_a_stopped_run_is_a_failed_one_and_says_so(declared):
     html = declared.read_text(encoding="utf-8")
     assert "<b>stopped in 1 of 5 runs</b>" in html
     assert "<td>stopped</td><td><code>empty_steps</code></td>" in html
-    assert "A cross marks where a rule has ended a run" in html
+    assert "A cross marks a run ended by a rule" in html
     (row,) = pd.read_csv(declared.parent / "tables/stops.csv").to_dict("records")
     run = {"method": "Progressive", "seed": 11, "status": "stopped", "rule": "empty_steps"}
     assert row | run | {"round": 1, "step": 2} == row
@@ -134,7 +134,7 @@ def test_a_stopped_run_is_a_failed_one_and_says_so(declared):
 
 def test_two_seeds_have_no_marks(html, page):
     assert "Two seeds, no verdict: " in html and "Significant" not in html
-    for mark in ('class="chip better"', "A filled mark", 'aria-label="Seeds needed"'):
+    for mark in ('class="chip better"', "Filled marks", 'aria-label="Seeds required"'):
         assert mark not in html
     table = pd.read_csv(page.parent / "tables/against_sft.csv")
     assert set(table["verdict"]) == {"too few seeds"}
@@ -310,7 +310,7 @@ def with_verdicts(comparison, verdicts):
         ),
         (
             ["inconclusive", "inconclusive"],
-            f"Inconclusive: {FIRST} and {SECOND} cannot be told apart from flat GRPO {AREA}.",
+            f"Inconclusive: {FIRST} and {SECOND} cannot be distinguished from flat GRPO {AREA}.",
         ),
     ],
 )
@@ -338,12 +338,12 @@ def test_one_seed_is_called_one_seed(study):
     assert "highest" not in answer.headline and "chance" not in answer.headline
     assert answer.headline.endswith(f" points) against flat GRPO {AREA}.")
     text = " ".join(text for _, texts in answer.paragraphs for text in texts)
-    assert "better" not in text and "four times out of five" not in text
+    assert "better" not in text and "80 % power" not in text
     limits = answer.paragraphs[-1][1][0]
     assert limits.startswith(
-        "One seed was trained. It shows no spread between seeds, so there are "
+        "Only one seed was trained. The spread between seeds is unknown, so there are "
     )
-    assert limits.endswith("how many seeds are enough cannot be estimated.")
+    assert limits.endswith("no estimate of the required number of seeds.")
     assert comparison.against_reference["minimum_detectable_effect"].isna().all()
 
 
@@ -372,7 +372,7 @@ def test_the_page_says_when_how_long_and_by_which_command(html, study):
     assert facts["Training ended"] == "2026-02-07"  # the latest log, not the first
     logs = [json.loads(path.read_bytes()) for path in study.files("rl/*/*/*/train_log.json")]
     seconds = sum(row["elapsed_s"] for log in logs for row in log["rows"])
-    assert facts["Training time, all runs added"] == words.duration(seconds)
+    assert facts["Total training time of all runs"] == words.duration(seconds)
     assert facts["Command"] == "make bakeoff STUDY=fake"
     assert "make bakeoff STUDY=fake SEEDS=&#34;11 23 31 47 59&#34;" in html
 

@@ -36,8 +36,8 @@ def test_a_row_holds_the_numbers_of_the_comparison(inputs):
         comparison, against_reference=comparison.against_reference.assign(baseline_runs=runs)
     )
     assert caption(pooled, inputs.arms).endswith(
-        "Runs of the A/A twin count as runs of flat GRPO: the other arms' differences are from the "
-        "mean of both, and no plain subtraction of two means."
+        "Runs of the A/A twin are pooled with those of flat GRPO: differences of the other arms "
+        "are from the mean of both, not from the reference's mean in this table."
     )
     assert reference == "against flat GRPO"
     assert untrained.startswith("against SFT only, ")

@@ -205,8 +205,8 @@ def test_the_dose_response_holds_every_arm_of_a_known_correlation(calibration, p
     assert means.loc["Oracle", "value"] == pytest.approx(runs["Oracle"])
     entry = next(each for each in read_index(folder) if each["name"] == "dose_response")
     # The fixture does not say how many steps a round has.
-    assert "Trajectories to" in entry["alt"] and "of 2 runs got there" in entry["alt"]
-    assert "Shuffled credit stands at 0" in entry["caption"]
+    assert "Trajectories to" in entry["alt"] and "of 2 runs)" in entry["alt"]
+    assert "Shuffled credit is at 0" in entry["caption"]
 
 
 def test_the_dose_response_is_drawn_in_steps_where_they_are_known(calibration):
@@ -272,7 +272,7 @@ def test_counterfactual_branches_count_as_trajectories(counterfactual, pictures)
         assert spent.loc[(arm, 2), "tokens"] == flat + 2 * BRANCHES["cf_tokens"]
     index = json.loads((folder / "index.json").read_bytes())
     caption = next(entry["caption"] for entry in index if entry["name"] == "equal_budget")
-    assert "the tokens of a continuation count" in caption
+    assert "Continuations are included" in caption
 
 
 def test_curves_against_all_play_count_continuations(counterfactual, pictures):
@@ -288,7 +288,7 @@ def test_curves_against_all_play_count_continuations(counterfactual, pictures):
     assert table["success"].equals(steps["success"])
     index = json.loads((folder / "index.json").read_bytes())
     caption = next(entry["caption"] for entry in index if entry["name"] == "learning_by_play")
-    assert "A continuation is one trajectory" in caption
+    assert "A continuation counts as one trajectory" in caption
 
 
 def test_cost_shows_extra_play_and_calls(counterfactual):

@@ -51,7 +51,7 @@ def inputs(request):
             f"{AFTER}: training does worse than {SAMPLING} in ",
         ),
         (5, [0.2, 0.1, 0.3], 0.3, f"In no arm is the difference from {SAMPLING} significant"),
-        (4, [0.2, 0.1, 0.3], 0.01, "How much chance alone makes is not known from so few seeds."),
+        (4, [0.2, 0.1, 0.3], 0.01, "With so few seeds, the size of chance differences is unknown."),
     ],
 )
 def test_what_is_significant(two_seeds, seeds, differences, p_holm, sentence):
@@ -87,7 +87,7 @@ def test_captions_speak_of_seeds_only_if_there_are_several(inputs):
     several = inputs.comparison.seeds["seed"].nunique() > 1
     for name in ("forest", "learning_curves", "learning_by_play", "equal_budget", "health"):
         assert ("over seeds" in drawn[name] or "single seeds" in drawn[name]) == several
-    assert ("One seed gives no verdict" in drawn["forest"]) != several
+    assert ("no verdicts with one seed" in drawn["forest"]) != several
 
 
 def test_an_area_over_one_round_is_not_called_the_last_round(two_seeds):
@@ -117,8 +117,8 @@ def test_arms_whose_first_round_takes_more_than_the_budget_are_named(two_seeds):
 
     assert remark("area") == remark(Budget(budget=513)) == ""
     assert remark(Budget(budget=512)) == (
-        "The first round took more than 512 trajectories for Progressive (1 of 2 runs): these runs "
-        "count as the policy that they started from."
+        "The first round exceeds 512 trajectories for Progressive (1 of 2 runs): these runs are "
+        "scored by their initial policy."
     )
 
 

@@ -104,7 +104,7 @@ def test_a_pair_names_two_trained_arms_beside_the_reference(configs):
         ("Progresive", "TurnRDV2", "'Progresive' is not among the trained methods; did you mean"),
         ("SFTOnly", "TurnRDV2", "'SFTOnly' is not among the trained methods"),
         ("flatGRPO", "TurnRDV2", "flatGRPO is the reference; every arm is already compared"),
-        ("TurnRDV2", "TurnRDV2", "TurnRDV2 is the arm itself"),
+        ("TurnRDV2", "TurnRDV2", "`arm` and `against` must differ, but both are TurnRDV2"),
     ):
         edit(study, evaluation={"pairs": [{"arm": arm, "against": against}]})
         assert message in error_of(configs)

@@ -159,7 +159,7 @@ def test_the_figures_show_the_truth(out):
     index = {entry["name"]: entry for entry in json.loads((out / "index.json").read_bytes())}
     assert list(index) == ["agreement", "gallery", "closest", "updates", "mistakes"]
     assert "Closest: vine!" in index["closest"]["caption"]
-    weak = index["closest"]["caption"].partition("better than the shuffled truth: ")[2]
+    weak = index["closest"]["caption"].partition("ground truth within trajectories: ")[2]
     assert "flat!" in weak and "vine!" not in weak
     gallery = pd.read_csv(out / "gallery.csv")
     assert list(gallery["method"].unique()) == ["truth", "flat", "vine", "flipped", "progress"]

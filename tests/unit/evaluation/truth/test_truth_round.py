@@ -152,7 +152,7 @@ def test_more_continuations_leave_the_rollouts_as_they_are(out, root, tmp_path):
     ("truth", "paths", "expected"),
     [
         ({}, {"policy": None}, "^--policy: required, because ground truth is estimated from"),
-        ({"groups": 6}, {}, "^truth.groups: 6 games are wanted, but the training panel has 5$"),
+        ({"groups": 6}, {}, "^truth.groups: 6 games requested, but the training panel has 5$"),
         ({}, {"policy": "nowhere"}, "nowhere/config.json: missing"),
     ],
 )
@@ -169,7 +169,7 @@ def test_a_table_of_other_rollouts_is_refused(out, root, tmp_path):
     groups = read_groups(out, panel)
     with pytest.raises(UserError, match=r"truth\.parquet: its rows are not the turns"):
         read_truth(out, groups[:-1])
-    with pytest.raises(UserError, match=r"truth\.parquet: missing; `snakemake truth` makes it"):
+    with pytest.raises(UserError, match=r"truth\.parquet: missing; run `snakemake truth`"):
         read_truth(tmp_path, groups)
     (tmp_path / "truth.parquet").write_bytes((out / "turns.parquet").read_bytes())
     with pytest.raises(UserError, match=r"truth\.parquet: its columns are not those"):
