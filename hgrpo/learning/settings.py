@@ -65,9 +65,15 @@ class KlConfig(Strict):
         if form in ("k1", "kl"):
             raise ValueError(
                 f"{form}: the expected gradient of log p - log p_ref does not depend on the "
-                "reference, so it is no penalty; use k2, k3, k3_k2_gradient or k3_ratio"
+                "reference, so it cannot act as a penalty; use k2, k3, k3_k2_gradient or k3_ratio"
             )
         return form
+
+    @model_validator(mode="after")
+    def _is_a_range(self) -> Self:
+        if self.adaptive and self.minimum > self.maximum:
+            raise ValueError(f"minimum: {self.minimum:g} is above maximum, {self.maximum:g}")
+        return self
 
 
 class GaeConfig(Strict):
@@ -252,7 +258,13 @@ class TrainingConfig(Strict):
         if (self.loss_reduction == "constant") != (self.loss_constant is not None):
             raise ValueError(
                 f"loss_constant: {self.loss_constant} with loss_reduction: {self.loss_reduction}; "
-                "the reduction `constant` needs one, and the others read none"
+                "set `loss_constant` with the reduction `constant`, and only with it"
+            )
+        chosen = self.filter
+        if chosen and chosen.strategy == "top_k_abs" and chosen.value > self.tasks_per_step:
+            raise ValueError(
+                f"filter.value: top_k_abs cannot keep {chosen.value:g} groups when "
+                f"tasks_per_step is {self.tasks_per_step}"
             )
         compares = []
         if self.filter and (setting := self.filter.compares):

@@ -123,3 +123,8 @@ def test_credit_that_depends_on_the_order_of_trajectories_is_noticed(credit, dep
     played = make_group(*turns)
     (credit_of_played,) = assign_all(Mine(), [played])
     assert is_order_dependent(Mine, played, credit_of_played) == depends
+
+
+def test_an_assigner_without_a_method_is_refused_when_it_is_defined():
+    with pytest.raises(TypeError, match="Nothing must override `assign` or `assign_many`"):
+        type("Nothing", (CreditAssigner,), {})

@@ -254,6 +254,13 @@ def test_a_filter_that_compares_needs_groups_of_more_than_one(settings, message)
     TrainingConfig(rollouts_per_task=1, filter={"score": "length"})
 
 
+def test_top_k_abs_keeps_at_most_the_groups_of_a_step():
+    top = {"strategy": "top_k_abs", "value": 3}
+    with pytest.raises(ValueError, match="cannot keep 3 groups when tasks_per_step is 2"):
+        TrainingConfig(tasks_per_step=2, filter=top)
+    TrainingConfig(tasks_per_step=3, filter=top)
+
+
 # Properties.
 
 SHARES = st.floats(0.01, 1)

@@ -197,6 +197,7 @@ MISTAKES = [
         "training.stops.reward_collapse: the trajectories of a group are compared, and",
     ),
     ("studies", {"training": {"kl": {"form": "k1"}}}, "training.kl.form: k1: the expected gradi"),
+    ("studies", {"training": {"kl": {"minimum": 2}}}, "training.kl.minimum: 2 is above maximum, 1"),
     (
         "studies",
         {"training": {"minibatches": 257}},
