@@ -59,7 +59,7 @@ def job_scratch(option: Path | None, out: Path, key: str) -> Iterator[Path]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UserError(f"{root}: locked by another process that runs this job") from None
+            raise UserError(f"{root}: another process is running this job") from None
         lock.write(f"{os.getpid()}\n")
         lock.flush()
         for other in root.iterdir():

@@ -227,12 +227,15 @@ def test_a_batch_without_differences_is_empty(config):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"value": 1.5}, "value: 1.5: strategy top_p takes a share above 0 and at most 1"),
-        ({"strategy": "top_k_abs", "value": 2.5}, "value: 2.5: strategy top_k_abs takes a whole"),
+        ({"value": 1.5}, "value: 1.5: strategy top_p requires a share in (0, 1]"),
+        (
+            {"strategy": "top_k_abs", "value": 2.5},
+            "value: 2.5: strategy top_k_abs requires",
+        ),
         ({"strategy": "percentile", "low": 0.5, "high": 0.5}, "low: 0.5 is not below high, 0.5"),
         ({"temperature": 2}, "temperature: 2.0 is read only with strategy: top_p and"),
         ({"soft": True, "value": 0.5}, "value: 0.5 is read only with soft: false"),
-        ({"score": "sum", "soft": True}, "score: sum may be below 0, and soft: true"),
+        ({"score": "sum", "soft": True}, "score: sum may be negative, but soft: true"),
     ],
 )
 def test_wrong_settings_are_one_line_that_names_key_and_value(settings, message):
