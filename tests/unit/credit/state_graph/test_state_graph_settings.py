@@ -133,7 +133,7 @@ def test_every_method_file_is_in_the_test_above():
         (TD | {"value": "mc_mean"}, "exp: 0 with credit: td"),
         (DIST | {"std": "mu_pop"}, "std: mu_pop requires scope: state and a credit centred"),
         (TD | {"std": "mu_pop", "scope": "task"}, "std: mu_pop requires scope: state"),
-        (TD | {"std": "none", "gate": "sign"}, "gate: sign needs .*, and std: sample or pop"),
+        (TD | {"std": "none", "gate": "sign"}, "gate: sign requires .*, and std: sample or pop"),
         (DIST | {"gate": "sign"}, "gate: sign requires scope: state and a credit centred"),
         (G_V | {"prior": 2}, "prior: 2.0 is read only with credit: G-V and scope: task or none"),
         (RTMC_TERM | {"lone": "loo"}, "lone: loo is read only with .* no shrink or prior"),
