@@ -60,7 +60,8 @@ def test_a_method_that_a_stage_cannot_be_of_is_one_line(command, capsys, words, 
     [
         (
             ["training.filter.value=1.5"],
-            "training overridden: training.filter.value: 1.5: strategy top_p requires a share",
+            "training overridden: training.filter.value: 1.5: strategy top_p requires a share "
+            "in (0, 1]",
         ),
         (
             ["variants={Both: {of: PPO, alpha: 0.5}}"],

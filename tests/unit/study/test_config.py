@@ -292,7 +292,7 @@ def test_keys_that_would_spoil_a_finished_advantage_are_named(configs, method, c
     edit(path, **changes)
     with pytest.raises(UserError) as caught:
         validate(MethodConfig, read_yaml(path), str(path))
-    assert re.findall(r"(\w+): credit\.kind '\w+' needs", str(caught.value)) == wrong
+    assert re.findall(r"(\w+): credit\.kind '\w+' requires", str(caught.value)) == wrong
 
 
 @pytest.mark.parametrize(
