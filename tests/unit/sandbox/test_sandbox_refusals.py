@@ -91,7 +91,7 @@ VPO = [
     ({"task": "pareto"}, "task: input should be 'pareto_front'"),
     ({"rule": {"draws": 0}}, "rule.draws"),
     # Needs of rules.
-    ({"group_size": 1}, "needs groups: group_size above 1"),
+    ({"group_size": 1}, "requires groups: group_size above 1"),
     ({"method": "ScalarGRPO"}, "ScalarGRPO requires sets of one answer"),
     ({"method": "MultiRLVR", "num_candidates": 1}, "MultiRLVR requires sets of several answers"),
     ({"inner_epochs": 1}, "VPOGRPO requires ratios other than 1"),
@@ -101,7 +101,7 @@ PEDAGOGY = [
     ({"rule": {"penalty": "mean", "beta": 2.0}}, "beta: 2.0 is read only with penalty spike"),
     ({"rule": {"imitation": "plain", "kappa": 2.0}}, "kappa: 2.0 is read only with imitation"),
     # Needs of rules.
-    ({"group_size": 1}, "needs groups: group_size above 1"),
+    ({"group_size": 1}, "requires groups: group_size above 1"),
     ({"method": "TeacherRL", "teacher_steps": 0}, "TeacherRL requires a teacher that learns"),
     ({"rule": {"strength": 0}}, "PedagogicalRL requires a learnability_lambda above 0"),
     ({"completion_len": 1}, "PedagogicalRL requires a completion_len above 1"),
