@@ -1,16 +1,16 @@
-"""Counterfactuals amortised over the rounds: a learnt value stands in where none was played.
+"""Amortised counterfactuals: a learned value function replaces those that are not played.
 
-In each round, counterfactuals are played for some turns only. After the round, a linear value of
-the policy's hidden state before a turn is fitted to the mean returns of all rounds' continuations.
-In the next round
+Each round plays counterfactuals for some turns only. After the round, a linear value function of
+the policy's hidden state before a turn is fitted to the mean returns of all continuations so far.
+The credit in the next round is
 
     credit_t = R - mean return of the continuations from before turn t   if the turn was drawn,
     credit_t = R - V(state before turn t)                                 otherwise.
 
-V does not depend on the turn's action and was fitted on earlier rounds, so it is a baseline that
-leaves the gradient unbiased however bad it is, if no turn is drawn. A good one lowers the
-variance. If turns are drawn, their chance depends on how long the trajectory became, which makes a
-small bias.
+If no turn is drawn, the gradient is unbiased even with a poor V, because V does not depend on the
+turn's action and was fitted on earlier rounds. A good V reduces the variance. If turns are drawn,
+the gradient has a small bias, because a turn's probability of being drawn depends on the length of
+the trajectory.
 """
 
 import time
@@ -45,19 +45,19 @@ class Settings(CreditSettings):
     fits = True
     demands = {"turn_norm": ("none", "its credit is an advantage already")}
     first_round_remark = (
-        "Amortised values are fitted after a round, so here only the drawn turns have credit."
+        "The first fit follows the first round, so in this round only drawn turns have credit."
     )
 
     counterfactual: CounterfactualSettings | None = Field(
         CounterfactualSettings(share_of_groups=0.25),
-        description="which turns get new counterfactuals; null: none are played, and there is "
-        "nothing to fit",
+        description="selection of the turns that get new counterfactuals; null: no "
+        "counterfactuals are played, and no values are fitted",
     )
     half_life: float | None = Field(
-        2.0, gt=0, description="rounds of age that halve the weight of a value; null: none"
+        2.0, gt=0, description="age in rounds that halves a value's weight; null: no decay"
     )
     validation_share: float = Field(
-        0.2, gt=0, lt=0.5, description="share of the tasks on which the penalty is chosen"
+        0.2, gt=0, lt=0.5, description="share of tasks held out to select the ridge penalty"
     )
 
     @property
@@ -66,18 +66,18 @@ class Settings(CreditSettings):
         return self.counterfactual is not None
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
-        """Read the values of the fit; no counterfactuals are played."""
+        """Use the fitted values only; play no counterfactuals."""
         settings = self.model_copy(update={"counterfactual": None})
         if not fitted:
-            note = "no fitted values: every turn gets 0"
+            note = "no fitted values yet: every turn gets 0"
             return StoredCredit(settings, "", note, stand_in=True)
-        note = "read out only: no new counterfactuals are played"
+        note = "from the fitted values only: no new counterfactuals are played"
         return StoredCredit(settings, "", note)
 
 
 @dataclass(frozen=True)
 class Values:
-    """V(x) = intercept + (x - mean) @ slope, for states x of width D.
+    """Linear value function V(x) = intercept + (x - mean) @ slope of states x of width D.
 
     Attributes:
         mean, slope: float64 [D].
@@ -93,9 +93,9 @@ class Values:
 
 
 def ridge(states: np.ndarray, values: np.ndarray, weights: np.ndarray, penalty: float) -> Values:
-    """The slope that minimises the weighted mean squared error + penalty * |slope * deviation|^2.
+    """Minimise the weighted mean squared error + penalty * |slope * standard deviation|^2.
 
-    States are standardised, so the penalty has no unit. An infinite penalty gives the mean value.
+    States are standardised, so the penalty is dimensionless. An infinite penalty gives the mean.
 
     Args:
         states: [N, D], N at least 1.
@@ -121,7 +121,7 @@ def loss(fitted: Values, states: np.ndarray, values: np.ndarray, weights: np.nda
 
 
 def save_values(fitted: Values, metrics: dict, folder: Path) -> None:
-    """Write the weights, with a checksum, and a card with the metrics."""
+    """Write the weights, with a checksum, and a JSON card with the metrics."""
     from safetensors.numpy import save
 
     from hgrpo.base_model.safetensors_file import write_with_checksum
@@ -137,29 +137,29 @@ def save_values(fitted: Values, metrics: dict, folder: Path) -> None:
 
 
 def load_values(folder: Path) -> Values:
-    """The values that `save_values` wrote.
+    """Load the values written by `save_values`.
 
     Raises:
         UserError: the file is missing or damaged.
     """
-    # Reading a study imports this module and must not need the safetensors package.
+    # Reading a study imports this module and must not require the safetensors package.
     from safetensors.numpy import load_file
 
     from hgrpo.base_model.safetensors_file import check_checksum
 
     path = folder / WEIGHTS
     if not path.is_file():
-        raise UserError(f"{path}: missing; is {folder} a fit of amortised counterfactuals?")
+        raise UserError(f"{path}: not found; is {folder} a fit of amortised counterfactuals?")
     check_checksum(path)
     arrays = load_file(path)
     return Values(float(arrays["intercept"][0]), arrays["mean"], arrays["slope"])
 
 
 class AmortisedCredit(CreditAssigner):
-    """R less the value before the turn.
+    """Credit R - V, with V the value before the turn.
 
-    The value of a drawn turn is the mean return of its own continuations. Elsewhere it is that of
-    the fit after the previous round. Before there is a fit, the other turns get 0.
+    For a drawn turn, V is the mean return of its own continuations. For other turns, V comes from
+    the fit after the previous round. Before the first fit, their credit is 0.
     """
 
     def __init__(self, settings: Settings, context: Context):
@@ -171,8 +171,8 @@ class AmortisedCredit(CreditAssigner):
     def assign(self, group: Group) -> list[np.ndarray]:
         """Credit of every turn, K float64 arrays [T_k].
 
-        For later fits, it also fills in the turns' counterfactual targets and their embeddings,
-        which are the policy's states before the turns.
+        Also sets each turn's counterfactual target and embedding (the policy's hidden state before
+        the turn) for later fits.
         """
         rows = [self._from_fit(trajectory) for trajectory in group.trajectories]
         if self._player is None:
@@ -183,14 +183,14 @@ class AmortisedCredit(CreditAssigner):
         ]
 
     def report(self) -> dict[str, float]:
-        """Counts of alternatives, and of their new replies, replayed turns and tokens."""
+        """Counts of the alternatives and of their new replies, replayed turns and tokens."""
         return {} if self._player is None else self._player.report()
 
     def _from_fit(self, trajectory: Trajectory) -> np.ndarray:
         if not trajectory.turns:
             return np.zeros(0)
-        # The policy reads the trajectory on its own, so that the numbers depend on no batch. Rounds
-        # store embeddings as float16. Rounding here gives stored rollouts the same credit.
+        # Use one trajectory per batch so that the result does not depend on others. Round to
+        # float16, as stored embeddings are, so that stored rollouts get the same credit.
         states = prompt_states(self.context.policy, [trajectory]).astype(np.float16)
         for turn, state in zip(trajectory.turns, states, strict=True):
             turn.embedding = state
@@ -211,14 +211,14 @@ def fit(
     out: Path,
     show: Progress,
 ) -> str:
-    """Fit V on the rounds so far; `hgrpo.credit.kinds` explains the arguments.
+    """Fit V on the rounds so far; see `hgrpo.credit.kinds` for the arguments.
 
-    If no counterfactual was played so far, V is the mean return.
+    If no counterfactual has been played yet, V is the mean return.
 
     Raises:
         UserError: a round cannot be used.
     """
-    # Reading a study imports this module and must not need pyarrow.
+    # Reading a study imports this module and must not require pyarrow.
     from hgrpo.credit.replay import read_replay
 
     began = time.perf_counter()
@@ -237,7 +237,7 @@ def fit(
     record = {"rows": log, "elapsed_s": time.perf_counter() - began}
     write_json(out / LOG, record)
     if not log:
-        return "amortised: no counterfactual so far, so the value is the mean return"
+        return "amortised: no counterfactuals yet, so the value is the mean return"
     return (
         f"amortised: {n_values} values, validation loss {log[-1]['validation_loss']:.4f} (their "
         f"mean) -> {metrics['best']['validation_loss']:.4f}"
@@ -247,18 +247,18 @@ def fit(
 def _fitted(
     settings: Settings, rows: Sequence["ReplayRow"], seed: int, round: int, show: Progress
 ) -> tuple[Values, list[dict]]:
-    """V with the penalty that is best on held-out tasks, and a log row for each penalty."""
+    """V with the penalty of lowest held-out loss, and one log row per penalty."""
     from hgrpo.credit.replay import split
 
     advance = show(len(PENALTIES), "penalty")
     training, held_out = split(rows, settings.validation_share, seed)
-    validation = held_out or training  # a lone task is used for both
+    validation = held_out or training  # with a single task, use it for both
     fitting, checking = (points(part, round, settings.half_life) for part in (training, validation))
     log = []
     for index, penalty in enumerate(PENALTIES):
         error = loss(ridge(*fitting, penalty), *checking)
         advance(f"validation={error:.4f}")
-        # JSON has no infinity; null stands for the penalty that leaves only the mean.
+        # JSON has no infinity, so null represents the infinite penalty.
         finite = penalty if np.isfinite(penalty) else None
         log.append({"epoch": index, "penalty": finite, "validation_loss": error})
     best = PENALTIES[int(np.argmin([row["validation_loss"] for row in log]))]
@@ -270,8 +270,8 @@ def points(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """States [N, D], values [N] and weights [N] of the turns with a counterfactual.
 
-    The value of a turn is the return less its verdict. A weight halves with every `half_life`
-    rounds before the round `newest`.
+    A turn's value is its trajectory's return minus the turn's verdict. Weights halve for every
+    `half_life` rounds of age, counted back from the round `newest`.
     """
     states, values, weights = [], [], []
     for row in rows:

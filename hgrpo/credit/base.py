@@ -1,4 +1,4 @@
-"""The base class of credit assigners, their input, and the check of their output."""
+"""Base class of credit assigners, their inputs, and validation of their output."""
 
 import copy
 from collections.abc import Callable, Sequence
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from hgrpo.policy.policy import Policy
     from hgrpo.rollout.collector import Collector
 
-# The caution for an assigner that `is_order_dependent`.
+# Warning about an assigner for which `is_order_dependent` is true.
 ORDER_DEPENDENT = (
-    "its credit is another if a group is credited again, alone and in another order; credit each "
-    "trajectory from its turns and the group's statistics, and draw from the group's stream"
+    "its credit changes when a group is credited again, alone and in a different order; compute "
+    "each trajectory's credit from its own turns and the group's statistics, and draw random "
+    "numbers from the group's stream"
 )
-# Of the largest credit: differences between sums in another order, of float32 numbers too.
+# Tolerance, relative to the largest credit, for float32 sums computed in a different order.
 ROUNDING = 1e-4
-# Overflows of integers (1.8e19) are above it.
+# Upper bound of valid credit, well below an integer overflow (1.8e19).
 LARGEST = 1e9
-# Fields of trajectories and turns that an assigner may fill in; the turns are compared one by one.
+# Fields of trajectories and turns that an assigner may set; turns are compared one by one.
 _FILLED = {"turns", "goal_embedding", "embedding", "target", "credit", "advantage"}
-# A function that shows the progress of a fit. A fit calls it once, with the number of steps and
-# their unit, such as "epoch". The function returns another function, to be called after each step
-# with a short text about the step.
+# Progress reporting of a fit. A fit calls the function once with the number of steps and their
+# unit, such as "epoch". After each step, it calls the returned function with a short text.
 Progress = Callable[[int, str], Callable[[str], object]]
 
 
@@ -50,7 +50,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Context:
-    """What an assigner may use beside the trajectories; a field is None if the run lacks it.
+    """Resources of an assigner besides the trajectories; None if the run does not provide one.
 
     Attributes:
         environment: name of the environment's folder in hgrpo/games.
@@ -70,32 +70,37 @@ class Context:
 
 
 class CreditAssigner:
-    """Credits the turns of groups. Its `CreditSettings` declare what it needs.
+    """Assigns credit to the turns of groups; its `CreditSettings` declare its requirements.
 
-    A subclass overrides `assign`, or `assign_many` if it gains from several groups at once.
+    A subclass overrides `assign`, or `assign_many` if processing several groups at once is faster.
     """
+
+    def __init_subclass__(cls) -> None:
+        base = CreditAssigner
+        if (cls.assign, cls.assign_many) == (base.assign, base.assign_many):
+            raise TypeError(f"{cls.__name__} must override `assign` or `assign_many`")
 
     def __init__(self, settings: Any = None, context: Context = Context()):
         self.settings, self.context = settings, context
 
     def assign(self, group: Group) -> list[np.ndarray]:
-        """Credit of every turn: K float64 arrays [T_k], one number for each turn."""
+        """Return the credit of every turn: K float64 arrays [T_k]."""
         return self.assign_many([group])[0]
 
     def assign_many(self, groups: Sequence[Group]) -> list[list[np.ndarray]]:
-        """`assign` for several groups."""
+        """Apply `assign` to several groups."""
         return [self.assign(group) for group in groups]
 
     def report(self) -> dict[str, float]:
-        """Numbers for the log about the groups credited since the last report.
+        """Log entries about the groups credited since the last report.
 
-        The log's own columns replace numbers of the same names.
+        The log's own columns take precedence over entries of the same name.
         """
         return {}
 
 
 def make_assigner(config: "CreditConfig", context: Context) -> CreditAssigner:
-    """Make the assigner that a method names."""
+    """Make the configured assigner."""
     return kinds.load(config.kind).make(config.declared, context)
 
 
@@ -106,8 +111,8 @@ def assign_all(assigner: CreditAssigner, groups: Sequence[Group]) -> list[list[n
         For each group, K finite float64 arrays [T_k].
 
     Raises:
-        UserError: the credit has another length or shape or is not finite, or the assigner changed
-            the trajectories.
+        UserError: the credit has the wrong length or shape or is not finite, or the assigner
+            modified the trajectories.
     """
     before = [_played(group) for group in groups]
     credits = assigner.assign_many(groups)
@@ -115,18 +120,18 @@ def assign_all(assigner: CreditAssigner, groups: Sequence[Group]) -> list[list[n
     for group, played in zip(groups, before, strict=True):
         if _played(group) != played:
             raise UserError(
-                f"{name}: task {group.trajectories[0].task.task_id}: the assigner changed its "
-                "group, such as turns, rewards, tokens or log-probs; work on copies"
+                f"{name}: task {group.trajectories[0].task.task_id}: the assigner modified its "
+                "input, such as turns, rewards, tokens or log-probs; modify copies instead"
             )
     _check_length(credits, len(groups), f"{name}.assign_many", "groups")
     return [_checked(credit, group, name) for credit, group in zip(credits, groups, strict=True)]
 
 
 def other_orders(length: int) -> list[np.ndarray]:
-    """Two orders of a group, as indices [length] each: first one last, and first two swapped.
+    """Two permutations of a group, as indices [length]: first item last, and first two swapped.
 
-    Together they generate every order, so no mapping of trajectories to their neighbours passes
-    both. In a group of two, the other trajectory is the next one.
+    Together they generate all permutations, so credit that depends on neighbouring trajectories
+    changes under at least one of them.
     """
     swapped = np.arange(length)
     swapped[:2] = swapped[:2][::-1]
@@ -136,11 +141,11 @@ def other_orders(length: int) -> list[np.ndarray]:
 def is_order_dependent(
     make: Callable[[], CreditAssigner], group: Group, credit: Sequence[np.ndarray]
 ) -> bool:
-    """Whether copies of a group, alone and in `other_orders`, get other credit.
+    """Whether copies of a group, alone and in `other_orders`, get different credit.
 
     Args:
-        make: makes a fresh assigner; the one that gave `credit` may hold state.
-        group: a group that has been credited.
+        make: makes a fresh assigner, because the one that returned `credit` may hold state.
+        group: a group with credit.
         credit: K arrays [T_k]. Differences up to `ROUNDING` of the largest value do not count.
     """
     largest = max((np.abs(row).max(initial=0.0) for row in credit), default=0.0)
@@ -157,7 +162,7 @@ def is_order_dependent(
 
 
 def _played(group: Group) -> list:
-    """Copy of the played trajectories, without the fields that assigners may fill in."""
+    """Copy of the trajectories without the fields that assigners may set."""
     return [[_fields(t), *map(_fields, t.turns)] for t in group.trajectories]
 
 
@@ -180,9 +185,9 @@ def _checked(credit: object, group: Group, name: str) -> list[np.ndarray]:
 def _check_length(rows: object, length: int, where: str, items: str) -> None:
     # In an array [K, K], the axis of the trajectories would be ambiguous.
     if not isinstance(rows, Sequence):
-        raise UserError(f"{where}: a list was expected, not {type(rows).__name__}")
+        raise UserError(f"{where}: expected a list, not {type(rows).__name__}")
     if len(rows) != length:
-        raise UserError(f"{where}: credit for {len(rows)} {items} instead of {length}")
+        raise UserError(f"{where}: credit for {len(rows)} {items}, expected {length}")
 
 
 def _checked_row(row: object, turns: int, where: str) -> np.ndarray:
@@ -195,5 +200,7 @@ def _checked_row(row: object, turns: int, where: str) -> np.ndarray:
     fits = np.abs(values) <= LARGEST
     if not fits.all():
         turn = int(np.argmin(fits))
-        raise UserError(f"{where}: the credit of turn {turn} is {values[turn]}; over {LARGEST:g}")
+        raise UserError(
+            f"{where}: the credit of turn {turn} is {values[turn]}; the limit is {LARGEST:g}"
+        )
     return values

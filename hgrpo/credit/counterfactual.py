@@ -1,19 +1,18 @@
-"""Counterfactual credit: what return would the policy get if it acted again at a turn?
+"""Counterfactual credit: the return minus the mean return of resampled continuations.
 
-The collector plays the episode again up to a chosen turn t. From there the policy plays on several
-times. The mean return of these alternatives estimates the policy's value before turn t, and
+The collector replays the episode up to a drawn turn t, and the policy plays several continuations
+from there. The mean return of these alternatives estimates the policy's value before turn t, so
 
     credit_t = R - mean return of the alternatives.
 
-The credit is above 0 if the episode ended better than the alternatives did on average. It is an
-advantage already, so it must not be centred or scaled. For turns that were not chosen, `assign`
-gives 0 and `verdicts` gives NaN. With the full horizon the estimate is unbiased. A shorter horizon
-counts rewards beyond the horizon as 0.
+is positive if the episode ended better than the average alternative. It is an advantage, so it must
+not be centred or scaled. For turns that are not drawn, `assign` returns 0 and `verdicts` NaN. With
+the full horizon the estimate is unbiased. A shorter horizon counts later rewards as 0.
 
-Two settings save continuations. `least_entropy` draws only turns at which the policy was uncertain:
-where it had no choice, no counterfactual can differ. `share_of_groups` plays them for some groups
-only. A TurnRD that learns from the verdicts of all rounds so far thus spreads their cost over the
-rounds.
+Two settings reduce the number of continuations. `least_entropy` draws only turns at which the
+policy was uncertain, because alternatives to a certain reply would be the same reply.
+`share_of_groups` plays counterfactuals for some groups only. TurnRD learns from the verdicts of all
+rounds, so their cost is spread over the rounds.
 """
 
 import numpy as np
@@ -34,56 +33,56 @@ class Settings(CreditSettings):
     demands = {
         "turn_norm": (
             "none",
-            "its credit is an advantage already, and a z-score would also give one to turns that "
+            "its credit is already an advantage, and a z-score would give credit to turns that "
             "were not drawn",
         )
     }
 
     turns_per_trajectory: int | None = Field(
-        2, gt=0, description="turns drawn at random from a trajectory; null: all"
+        2, gt=0, description="turns drawn at random from each trajectory; null: all"
     )
-    alternatives: int = Field(2, gt=0, description="continuations from each chosen turn")
+    alternatives: int = Field(2, gt=0, description="continuations from each drawn turn")
     horizon: int | None = Field(
-        None, gt=0, description="turns a continuation may have; null: up to the turn cap"
+        None, gt=0, description="maximum turns of a continuation; null: up to the turn cap"
     )
     least_entropy: float = Field(
         0.0,
         ge=0,
-        description="turns are drawn among those at which the entropy of the policy, in nats, "
-        "summed over the tokens of the reply, was at least this; above 0 it costs a forward pass",
+        description="minimum entropy of the policy at a drawn turn, in nats, summed over the "
+        "tokens of the reply; above 0 it costs a forward pass",
     )
     share_of_groups: float = Field(
         1.0,
         gt=0,
         le=1,
-        description="share of the groups, drawn at random, whose counterfactuals are played; the "
-        "others get 0, and TurnRD learns from those of all rounds so far",
+        description="share of groups, drawn at random, for which counterfactuals are played; other "
+        "groups get 0. TurnRD learns from the counterfactuals of all rounds so far",
     )
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
-        """Play from every turn, because a turn that was not drawn has no estimate."""
+        """Play from every turn, because turns that are not drawn have no estimate."""
         whole = {"turns_per_trajectory": None, "least_entropy": 0.0, "share_of_groups": 1.0}
         return StoredCredit(self.model_copy(update=whole), self.sums_to)
 
 
 class CounterfactualCredit(CreditAssigner):
-    """Plays the alternatives of a group together."""
+    """Plays all alternatives of a group in one batch."""
 
     def __init__(self, settings: Settings, context: Context):
         super().__init__(settings, context)
         self._continuations = Continuations(context.collector)
 
     def assign(self, group: Group) -> list[np.ndarray]:
-        """`verdicts` with 0 in place of NaN; K float64 arrays [T_k]."""
+        """`verdicts` with NaN replaced by 0; K float64 arrays [T_k]."""
         return [np.nan_to_num(row) for row in self.verdicts(group)]
 
     def verdicts(self, group: Group) -> list[np.ndarray]:
-        """Play the alternatives and return the credit of the chosen turns, K float64 arrays [T_k].
+        """Play the alternatives and return the credit of the drawn turns, K float64 arrays [T_k].
 
-        Turns that were not chosen have NaN.
+        Other turns are NaN.
 
         Raises:
-            ReplayError: the environment answered differently when a turn was played again.
+            ReplayError: the environment answered differently when a turn was replayed.
         """
         chosen, share = [], self.settings.share_of_groups
         if share == 1 or generator("counterfactual-groups", *group.stream).random() < share:
@@ -98,7 +97,7 @@ class CounterfactualCredit(CreditAssigner):
         return rows
 
     def teach(self, group: Group) -> list[np.ndarray]:
-        """`verdicts`, which also become the turns' targets of later fits."""
+        """Return `verdicts` and store them in the turns as targets of later fits."""
         rows = self.verdicts(group)
         for trajectory, row in zip(group.trajectories, rows, strict=True):
             for turn, verdict in zip(trajectory.turns, row, strict=True):
@@ -106,7 +105,7 @@ class CounterfactualCredit(CreditAssigner):
         return rows
 
     def report(self) -> dict[str, float]:
-        """Counts of alternatives, and of their new replies, replayed turns and tokens."""
+        """Counts of the alternatives and of their new replies, replayed turns and tokens."""
         return self._continuations.report()
 
     def _turns(self, group: Group, k: int) -> list[int]:
@@ -132,7 +131,7 @@ make = CounterfactualCredit
 
 
 def draw_turns(length: int, number: int | None, rng: np.random.Generator) -> list[int]:
-    """`number` different turns out of `length`, uniformly at random, in order; None: all."""
+    """`number` distinct turns out of `length`, uniformly at random, in order; all if None."""
     if number is None or number >= length:
         return list(range(length))
     return sorted(rng.choice(length, number, replace=False).tolist())
@@ -141,6 +140,6 @@ def draw_turns(length: int, number: int | None, rng: np.random.Generator) -> lis
 def uncertain_turns(
     entropies: np.ndarray, least: float, number: int | None, rng: np.random.Generator
 ) -> list[int]:
-    """`draw_turns` among the turns whose entropy [T], in nats, is `least` or more, in order."""
+    """`draw_turns` among the turns with an entropy [T] of at least `least` nats, in order."""
     allowed = np.flatnonzero(entropies >= least)
     return [int(allowed[index]) for index in draw_turns(len(allowed), number, rng)]

@@ -1,19 +1,19 @@
-"""The trajectory's advantage, modulated turn by turn by how uncertain the policy was.
+"""The trajectory's advantage, modulated by the policy's entropy at each turn.
 
 `scaled` is EMPG ("Harnessing Uncertainty: Entropy-Modulated Policy Gradients for Long-Horizon LLM
-Agents", https://arxiv.org/abs/2509.09265). With h the mean entropy of a turn's tokens, brought to
-[0, 1] over the turns of the group,
+Agents", https://arxiv.org/abs/2509.09265). With h the mean entropy of a turn's tokens, min-max
+scaled to [0, 1] over the turns of the group,
 
     A_t = A_traj exp(-k h_t) / mean exp(-k h) + bonus exp(-k' h_{t+1}), less its mean over turns.
 
-A confident turn counts more, and a turn that leads to a confident one gets a bonus. The last turn
-gets none. The paper takes the range and the means over the batch. Here they are the group's, so
-that a group's credit does not depend on other groups.
+Confident turns get larger advantages, and a turn before a confident turn gets a bonus. The last
+turn gets no bonus. The paper computes range and means over the batch. Here they are computed over
+the group, so that a group's credit does not depend on other groups.
 
 `chosen` is the selection of CARL ("CARL: Critical Action Focused Reinforcement Learning for
 Multi-Step Agent", https://arxiv.org/abs/2512.04949): A_t is A_traj at the turns of highest entropy,
-summed over the reply's tokens, and 0 elsewhere. CARL also branches its rollouts at such turns; this
-does not.
+summed over the reply's tokens, and 0 elsewhere. CARL also branches its rollouts at these turns;
+this implementation does not.
 """
 
 from collections.abc import Sequence
@@ -36,24 +36,24 @@ class Settings(CreditSettings):
 
     needs_policy = True
     demands = {
-        "alpha": (0.0, f"{_WHY}, and holds the trajectory's advantage"),
+        "alpha": (0.0, f"{_WHY}, which includes the trajectory's advantage"),
         "turn_norm": ("none", _WHY),
         "group_norm": ("std", f"{_WHY}, of z-scored returns"),
     }
 
     rule: Literal["scaled", "chosen"] = Field(
-        description="scaled: turns count more, the less uncertain the policy was (EMPG); chosen: "
-        "only the turns at which it was most uncertain count (CARL)"
+        description="scaled: weight turns by the policy's confidence (EMPG); chosen: use only the "
+        "turns of highest entropy (CARL)"
     )
-    sharpness: float = Field(1.0, ge=0, description="scaled: k, how fast the weight falls")
-    bonus: float = Field(0.1, ge=0, description="scaled: weight of the next turn's certainty")
-    bonus_sharpness: float = Field(1.0, ge=0, description="scaled: k', how fast the bonus falls")
+    sharpness: float = Field(1.0, ge=0, description="scaled: k, decay rate of the weight")
+    bonus: float = Field(0.1, ge=0, description="scaled: weight of the bonus")
+    bonus_sharpness: float = Field(1.0, ge=0, description="scaled: k', decay rate of the bonus")
     equal_returns: Literal["zero", "bonus"] = Field(
         "zero",
-        description="scaled: advantages of a group of equal returns: zero: 0; bonus: those of the "
-        "bonus, as in the paper",
+        description="scaled: advantages of a group with equal returns. zero: 0; bonus: the bonus "
+        "only, as in the paper",
     )
-    share: float = Field(0.5, gt=0, le=1, description="chosen: share of a group's turns that count")
+    share: float = Field(0.5, gt=0, le=1, description="chosen: share of a group's turns used")
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -70,7 +70,7 @@ class Settings(CreditSettings):
 
 
 class EntropyCredit(CreditAssigner):
-    """Reads the policy's entropies in one forward pass over each trajectory."""
+    """Computes the policy's entropies with one forward pass per trajectory."""
 
     def __init__(self, settings: Settings, context: Context):
         super().__init__(settings, context)
@@ -98,7 +98,7 @@ class EntropyCredit(CreditAssigner):
         return modulated(advantages, means, settings.sharpness, bonus, settings.bonus_sharpness)
 
     def report(self) -> dict[str, float]:
-        """Mean entropy of a reply, in nats, over the turns credited since the last report."""
+        """Mean entropy per reply, in nats, over the turns credited since the last report."""
         seen, self._seen = self._seen, []
         return {"turn_entropy": float(np.mean(seen))} if seen else {}
 
@@ -110,7 +110,7 @@ def modulated(
     bonus: float,
     bonus_sharpness: float,
 ) -> list[np.ndarray]:
-    """EMPG's advantages, K arrays [T_k], from A_traj [K] and the turns' entropies, K arrays [T_k].
+    """EMPG's advantages, K arrays [T_k], from A_traj [K] and turn entropies, K arrays [T_k].
 
     If all entropies are equal, all h are 0.
     """
@@ -136,7 +136,7 @@ def most_uncertain(
 ) -> list[np.ndarray]:
     """A_traj [K] at the `share` of the group's turns of highest entropy, else 0; K arrays [T_k].
 
-    The number of turns is rounded up. Turns as uncertain as the last one chosen count too.
+    The number of turns is rounded up. Turns that tie with the last selected turn are included.
     """
     flat = np.concatenate([*entropies, np.zeros(0)])
     if not len(flat):

@@ -1,15 +1,15 @@
-"""Exact: the advantage of each choice in the environment's own reward, by dynamic programming.
+"""Exact advantage of each action in terms of the environment's reward, by dynamic programming.
 
     credit_t = Q_t(a_t) - sum over admissible commands a of pi(a) Q_t(a)
     Q(s, a)  = r(s, a) + V(s'),    V(s) = sum over a of p(a) Q(s, a),    V = 0 after the last turn
 
-r is the environment's reward, so a verdict of 1 or 0 is credited as such. pi(a) is the policy's
-probability of command a before turn t, and a_t any reply, admissible or not. p belongs to a
-reference policy: to each question of the game it answers as the policy did, on average over the
-group's turns. A language model's answer may depend on all earlier ones, so its futures cannot be
-added up; those of the reference policy can. If the policy's answers depend on the question alone
-and are admissible, the credit is the policy's exact advantage. Else it is the exact advantage of
-the policy's choice, after which the reference policy plays on.
+r is the environment's reward. pi(a) is the policy's probability of command a before turn t, and a_t
+is any reply, admissible or not. p is the probability under a reference policy, which answers each
+question of the game with the policy's mean probabilities over the group's turns. The reference
+policy is necessary because a language model's answer may depend on all earlier answers, which makes
+its futures too many to enumerate. If the policy's answers are admissible and depend on the question
+alone, the credit is the policy's exact advantage. Otherwise it is the exact advantage of following
+the policy for one turn and the reference policy afterwards.
 """
 
 from collections import defaultdict
@@ -24,7 +24,7 @@ from hgrpo.games.base import Forkable, TextEnv
 from hgrpo.games.kinds import load
 from hgrpo.trajectories.replay import Replay
 
-# Maps an environment to (question, the rest of the state that later rewards depend on).
+# Maps an environment to (question, remaining state that later rewards depend on).
 ExactState = Callable[[TextEnv], tuple[Hashable, Hashable]]
 
 
@@ -33,16 +33,16 @@ class Settings(AlterableSettings):
 
     needs_policy = True
     uses = ("exact_state",)
-    demands = {"turn_norm": ("none", "its credit is an advantage already")}
+    demands = {"turn_norm": ("none", "its credit is already an advantage")}
 
 
 class Values:
-    """Expected rewards to go in one game, each state computed once.
+    """Expected rewards-to-go in one game, cached by state.
 
     Args:
-        state: of the environment.
-        reference: question -> probability of each admissible command, float64 [commands]. To
-            another question, all commands are equally likely.
+        state: the environment's `exact_state`.
+        reference: question -> probability of each admissible command, float64 [commands]. For
+            other questions, all commands are equally likely.
     """
 
     def __init__(self, state: ExactState, reference: Mapping[Hashable, np.ndarray]):
@@ -50,7 +50,7 @@ class Values:
         self._known: dict[Hashable, float] = {}
 
     def of_action(self, env: Forkable, action: str, turns: int) -> float:
-        """Q: the action's reward and the value after it, with `turns` left, this one counted."""
+        """Q: the action's reward plus the value after it, with `turns` left including this one."""
         after = env.fork()
         step = after.step(action)
         ends = step.done or turns == 1
@@ -71,7 +71,7 @@ class Values:
 
 
 class ExactCredit(CreditAssigner):
-    """Plays each trajectory again, and computes the values of its states backwards.
+    """Replays each trajectory and computes the values of its states by backward recursion.
 
     Raises:
         UserError: the environment has no `exact_state`.
@@ -85,7 +85,7 @@ class ExactCredit(CreditAssigner):
         """The exact advantage of each turn, K float64 arrays [T_k], altered by the settings.
 
         Raises:
-            ReplayError: the environment answered differently when a turn was played again.
+            ReplayError: the environment answered differently when a turn was replayed.
         """
         collector, played = self.context.collector, []
         for trajectory in group.trajectories:
@@ -104,7 +104,7 @@ class ExactCredit(CreditAssigner):
             for turn, env in enumerate(envs):
                 left = collector.turn_cap - turn
                 taken = values.of_action(env, trajectory.turns[turn].action, left)
-                # Differences first: exactly 0 where no choice matters.
+                # Subtract first, so that the credit is exactly 0 if all commands have equal values.
                 row[turn] = known[turn] @ (taken - values.of_commands(env, left))
             rows.append(row)
         return alter(rows, self.settings, group)

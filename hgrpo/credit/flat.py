@@ -10,11 +10,11 @@ class Settings(CreditSettings):
     """Accepts no key."""
 
     of_turns = False
-    demands = {"alpha": (1.0, "its credit is 0, so only the trajectory's advantage is left")}
+    demands = {"alpha": (1.0, "its credit is 0, so only the trajectory's advantage remains")}
 
 
 class FlatCredit(CreditAssigner):
-    """Gives every turn 0, so that only the trajectory's advantage is left."""
+    """Gives every turn 0, so that only the trajectory's advantage remains."""
 
     def assign(self, group: Group) -> list[np.ndarray]:
         return [np.zeros(len(trajectory.turns)) for trajectory in group.trajectories]

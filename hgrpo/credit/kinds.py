@@ -1,14 +1,14 @@
-"""Finds credit assigners by name, and the section `credit` of a method, which names one.
+"""Registry of credit assigners, and the section `credit` of a method.
 
-An assigner's name is that of its file or folder in this package. Its module has
+An assigner is named after its file or folder in this package. Its module has
     make(settings, context) -> CreditAssigner
 and may have
     Settings    a subclass of `CreditSettings`: the assigner's keys and declarations;
     fit(settings, rounds, previous, seed, round, out, show) -> str
-                if `Settings.fits`: learns from the rounds so far. `rounds` are their folders, in
-                order; `previous` is the folder of an earlier fit, or None; `show` is a `Progress`.
-                `fit` writes model.safetensors, model.json and train_log.json ({"rows",
-                "elapsed_s"}) into the folder `out`, and returns one line about the result.
+                if `Settings.fits`: fits a model on the rounds so far. `rounds` are their folders,
+                in order; `previous` is the folder of an earlier fit, or None; `show` is a
+                `Progress`. Writes model.safetensors, model.json and train_log.json ({"rows",
+                "elapsed_s"}) into the folder `out` and returns a one-line summary.
 Reading a study imports the module. Importing it must therefore not import torch.
 """
 
@@ -32,7 +32,7 @@ def known() -> list[str]:
 
 
 def module_name(kind: str) -> str:
-    """Dotted name of an assigner's module; a round's code hash covers what the module imports."""
+    """Dotted name of an assigner's module; a round's code hash includes the module's imports."""
     return f"hgrpo.credit.{kind}"
 
 
@@ -51,7 +51,7 @@ def load(kind: str) -> ModuleType:
 
 
 class CreditConfig(KindSection):
-    """`kind` names a file in hgrpo/credit; the other keys are what its `Settings` accept."""
+    """`kind` is the name of a file in hgrpo/credit; the other keys are fields of its `Settings`."""
 
     kind: str = Field("flat", description="name of a file in hgrpo/credit")
 

@@ -1,14 +1,14 @@
-"""Oracle: the environment's worth of each command, less its mean under the policy.
+"""Oracle: the true worth of each command, minus its mean under the policy.
 
     credit_t = w_t(a_t) - sum over admissible commands a of pi(a) w_t(a)
 
-w_t(a) is the gain in final score from command a, known to the environment alone. pi(a) is the
-policy's probability of command a among the admissible commands. If all commands of a turn are worth
-the same, the turn gets 0. The credit is that of a dense reward, the hidden score. It is the turn's
-exact advantage under three conditions: the return is the score, later choices do not depend on this
-one, and every reply is an admissible command. If the return is only success or failure, the credit
-has at most the advantage's sign: in chores-hard the two correlate by 0.62. `exact` gives the
-advantage of the return itself.
+w_t(a) is the worth of command a: its gain in final score, which only the environment can compute.
+pi(a) is the policy's probability of command a among the admissible commands. If all commands of a
+turn have the same worth, the turn gets 0. The final score acts as a hidden dense reward. The credit
+is the turn's exact advantage under three conditions: the return is the final score, later choices
+do not depend on this one, and every reply is an admissible command. If the return is binary
+success, at best the signs of credit and advantage agree: in chores-hard the two have a correlation
+of 0.62. `exact` computes the advantage of the return itself.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,13 +28,14 @@ class Settings(AlterableSettings):
 
     needs_policy = True
     uses = ("worths",)
-    demands = {"turn_norm": ("none", "its credit is an advantage already")}
+    demands = {"turn_norm": ("none", "its credit is already an advantage")}
 
     @property
     def correlation_with_oracle(self) -> float | None:  # type: ignore[override]
-        """The setting `correlation`; 0 if shuffled, as it is within a trajectory; None if flipped.
+        """The setting `correlation`; 0 if shuffled; None if flipped.
 
-        Flipped credit is left out because a negative correlation can only harm.
+        Shuffled credit is uncorrelated within each trajectory. Flipped credit is excluded, because
+        a negative correlation can only harm.
         """
         if self.flipped:
             return None
@@ -42,7 +43,7 @@ class Settings(AlterableSettings):
 
 
 class OracleCredit(CreditAssigner):
-    """Plays each trajectory again and reads the environment's worths before every turn."""
+    """Replays each trajectory and reads the worth of each command before every turn."""
 
     def __init__(self, settings: Settings, context: Context):
         super().__init__(settings, context)
@@ -52,7 +53,7 @@ class OracleCredit(CreditAssigner):
         """Worth of each turn's command minus the mean under the policy, altered by the settings.
 
         Raises:
-            ReplayError: the environment answered differently when a turn was played again.
+            ReplayError: the environment answered differently when a turn was replayed.
         """
         credited = iter(self._credit([t for group in groups for t in group.trajectories]))
         return [
@@ -62,7 +63,7 @@ class OracleCredit(CreditAssigner):
 
     def _credit(self, trajectories: Sequence[Trajectory]) -> list[np.ndarray]:
         worths = [self._worths_of_turns(trajectory) for trajectory in trajectories]
-        # Where all commands are worth the same, the policy's probabilities do not matter.
+        # If all commands have the same worth, the policy's probabilities do not matter.
         matter = [
             {t: list(worth) for t, worth in enumerate(row) if len(set(worth.values())) > 1}
             for row in worths
@@ -90,10 +91,10 @@ def command_shares(
     trajectories: Sequence[Trajectory],
     commands: Sequence[Mapping[int, Sequence[str]]],
 ) -> list[dict[int, np.ndarray]]:
-    """The policy's probabilities among the commands of some turns, turn -> float64 [commands].
+    """The policy's probabilities, normalised over the commands; turn -> float64 [commands].
 
     Args:
-        commands: for each trajectory, turn -> two or more different commands.
+        commands: for each trajectory, turn -> two or more distinct commands.
     """
     from hgrpo.policy.choices import Choice, choice_probabilities
 

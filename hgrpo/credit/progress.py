@@ -1,4 +1,4 @@
-"""The progressive method: its credit is the environment's dense progress."""
+"""Progress credit: the environment's dense progress."""
 
 from typing import Literal, Self
 
@@ -16,13 +16,13 @@ class Settings(ToGoSettings):
 
     spread: Literal["turns", "trajectory"] = Field(
         "turns",
-        description="turns: a turn gets its own progress; trajectory: each the sum over the "
-        "trajectory, as in flat GRPO of a graded return",
+        description="turns: each turn gets its own progress; trajectory: each turn gets the "
+        "trajectory's total progress, as in flat GRPO with a graded return",
     )
 
     @property
     def sums_to(self) -> SumsTo:  # type: ignore[override]
-        """The progress, unless other turns are added."""
+        """The progress, unless credit includes other turns."""
         return "progress" if self.to_go is None and self.spread == "turns" else ""
 
     @model_validator(mode="after")
@@ -40,10 +40,10 @@ def progress(group: Group) -> list[np.ndarray]:
 
 
 class ProgressCredit(CreditAssigner):
-    """Gives each turn the change of the task's potential that its action caused.
+    """Gives each turn the change in the task's potential caused by its action.
 
-    With `to_go` later changes are added, and a baseline is subtracted; with `spread: trajectory`
-    each turn gets all changes of its trajectory.
+    With `to_go`, later changes are added and a baseline is subtracted. With `spread: trajectory`,
+    each turn gets the sum over its trajectory.
     """
 
     def assign(self, group: Group) -> list[np.ndarray]:

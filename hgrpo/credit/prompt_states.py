@@ -1,4 +1,4 @@
-"""The policy's hidden states before the replies of trajectories."""
+"""The policy's hidden states before the replies of a trajectory."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def prompt_states(policy: "Policy", trajectories: Sequence[Trajectory]) -> np.ndarray:
     """Last hidden state of the policy at the last token before each turn's reply, float32 [N, D].
 
-    It depends on the whole conversation up to the reply, and not on the reply. The embeddings that
-    engines pool during play will not do, because they hold the reply.
+    It depends on the conversation before the reply only. The engines' pooled embeddings cannot be
+    used here, because they include the reply.
     """
     from hgrpo.policy.hidden import read_hidden
 

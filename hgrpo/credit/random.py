@@ -1,4 +1,4 @@
-"""A control that deals each trajectory's progress credit to its turns at random."""
+"""Control: each trajectory's progress credit, randomly permuted over its turns."""
 
 import numpy as np
 
@@ -16,10 +16,10 @@ class Settings(CreditSettings):
 
 
 class RandomCredit(CreditAssigner):
-    """Shuffles each trajectory's progress credit over its turns; a turn may keep its own by chance.
+    """Shuffles each trajectory's progress credit over its turns.
 
-    A trajectory's sum of credit stays the same. If a method gains because it credits the right
-    turns, it must beat this control.
+    The sum over the trajectory stays the same, so a method that gains by crediting the right turns
+    must beat this control.
     """
 
     def assign(self, group: Group) -> list[np.ndarray]:

@@ -1,4 +1,4 @@
-"""Reads the replay that a fit between rounds learns from: the trajectories of the rounds so far."""
+"""Replay for fits between rounds: the trajectories of all rounds so far."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ class ReplayRow:
         goal: float16 [D], embedding of the goal; None if the round did not store it.
         env_return: sum of the environment's rewards.
         progress: float64 [T], progress of each turn.
-        targets: float64 [T], counterfactual verdict on each turn, NaN for a turn without a verdict;
-            None if no turn has one.
+        targets: float64 [T], counterfactual verdict on each turn, NaN for turns without a verdict;
+            None if no turn has a verdict.
     """
 
     round: int
@@ -36,13 +36,13 @@ class ReplayRow:
 
 
 def read_replay(folders: Sequence[Path]) -> list[ReplayRow]:
-    """The trajectories of the rounds, each once, sorted by round, step, task and rollout.
+    """Read the distinct trajectories of the rounds, sorted by round, step, task and rollout.
 
-    Trajectories without a turn are left out.
+    Trajectories without turns are omitted.
 
     Raises:
         UserError: a file is missing or unreadable, embeddings are missing, not finite or of
-            different widths, or there is no trajectory.
+            different widths, or there are no trajectories.
     """
     rows: dict[tuple, ReplayRow] = {}
     for folder in folders:
@@ -50,9 +50,9 @@ def read_replay(folders: Sequence[Path]) -> list[ReplayRow]:
             rows[(row.round, row.step, row.task_id, row.rollout)] = row
     widths = {row.embeddings.shape[1] for row in rows.values()}
     if len(widths) > 1:
-        raise UserError(f"{folders[0]} and others: embeddings of widths {sorted(widths)}")
+        raise UserError(f"{folders[0]} and others: embeddings differ in width: {sorted(widths)}")
     if not rows:
-        raise UserError(f"{', '.join(map(str, folders))}: no trajectory to fit on")
+        raise UserError(f"{', '.join(map(str, folders))}: no trajectories to fit on")
     return [rows[key] for key in sorted(rows)]
 
 
@@ -70,7 +70,7 @@ def _read(folder: Path) -> Iterator[ReplayRow]:
         where = f"{path}: step {row['step']}, {row['task_id']} rollout {row['rollout']}"
         embeddings = store.unpacked(row["embeddings"], length, where)
         if embeddings is None:
-            raise UserError(f"{where}: no embeddings; the round was not played for this credit")
+            raise UserError(f"{where}: no embeddings; this round was played with other credit")
         key = tuple(row[name] for name in store.KEY)
         played = turns_of[key]
         goal = store.unpacked(row["goal_embedding"], 1, where)
@@ -88,12 +88,12 @@ def _read(folder: Path) -> Iterator[ReplayRow]:
 def split(
     rows: Sequence[ReplayRow], share: float, seed: int
 ) -> tuple[list[ReplayRow], list[ReplayRow]]:
-    """Split the rows into training and validation rows; all rows of a task are on the same side.
+    """Split the rows into training and validation rows by task.
 
-    A task is held out for validation if a hash of the run's seed and the task falls below `share`.
-    If one side would be empty, one of the round's new tasks moves there. A run's only task is used
-    for training. A task's side is decided in the first round that plays the task, and never
-    changes. So a fit that continues an earlier fit validates on tasks that were never trained on.
+    A task is held out for validation if a hash of the run's seed and the task is below `share`. If
+    one side would be empty, one of the round's new tasks moves there. A single task is used for
+    training. The split of a task is fixed in the first round that plays it, so a fit that continues
+    an earlier fit validates on tasks that were never trained on.
     """
     first: dict[str, int] = {}
     for row in rows:
@@ -108,7 +108,7 @@ def split(
         }
         seen += len(places)
         held |= {task for task, place in places.items() if place < share}
-        # Only tasks that are new in this round may change sides: earlier fits used the others.
+        # Only tasks that are new in this round may change sides, because earlier fits used others.
         if len(held) == seen:
             held.remove(max(places, key=places.__getitem__))
         elif not held and seen > 1:

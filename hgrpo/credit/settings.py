@@ -1,4 +1,4 @@
-"""The base class of the assigners' `Settings`: their keys, needs and properties."""
+"""Base class of the assigners' `Settings`: their keys, requirements and properties."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ SumsTo = Literal["return", "progress", ""]
 
 @dataclass(frozen=True)
 class StoredCredit:
-    """How the credit of rollouts from an earlier run is computed.
+    """How to compute credit for rollouts of an earlier run.
 
     Attributes:
-        settings: settings that the assigner is made with; they may differ from the method's.
+        settings: settings of the assigner; they may differ from the method's.
         sums_to: sum of each trajectory's credit, see `CreditSettings`.
         note: remark for readers of the comparison, or "".
-        stand_in: whether all credit is a stand-in, because there is no fitted model.
+        stand_in: whether all credit is a placeholder, because there is no fitted model.
     """
 
     settings: "CreditSettings"
@@ -27,33 +27,33 @@ class StoredCredit:
 
 
 class CreditSettings(Strict):
-    """The assigner's keys beside `kind`, as fields, and the assigner's declarations.
+    """The assigner's keys besides `kind`, as fields, and the assigner's declarations.
 
-    A subclass overrides a declaration with a class attribute, or with a property if the declaration
-    depends on the settings. Reading a study imports the subclass's module. Importing it must
-    therefore not import torch.
+    A subclass overrides a declaration with a class attribute, or with a property if it depends on
+    the settings. Importing a subclass's module must not import torch, because reading a study
+    imports the module.
 
     Attributes:
-        reads_embeddings: the assigner needs an embedding of each turn, pooled by the engine where
-            possible.
-        needs_policy: it uses the policy, the conversation or the collector of its `Context`.
-        plays: it plays episodes of its own to compute credit.
-        fits: it learns between rounds, with its module's `fit` (see `kinds`).
-        continues_fit: its fit starts from the model of the previous round's fit.
+        reads_embeddings: whether the assigner requires an embedding of each turn, pooled by the
+            engine if possible.
+        needs_policy: whether it uses the policy, the conversation or the collector of `Context`.
+        plays: whether it plays additional episodes to compute credit.
+        fits: whether it fits a model between rounds with its module's `fit` (see `kinds`).
+        continues_fit: whether its fit starts from the previous round's model.
         sums_to: sum of a trajectory's credit: its return or its progress; "" if neither.
-        demands: maps keys of the method's config to (the only value allowed, the reason).
-        label_remark: text that every label of the arm must add, such as "(offline rubric)".
+        demands: maps keys of the method's config to (the only allowed value, the reason).
+        label_remark: suffix of every label of the arm, such as "(offline rubric)".
         first_round_remark: a sentence for readers of the first round's credit.
-        correlation_with_oracle: how credit correlates with that of `oracle`, if the settings fix
+        correlation_with_oracle: correlation with the credit of `oracle`, if the settings determine
             it; None if it must be measured.
-        of_turns: credit is meant to differ between the turns of a trajectory.
-        is_control: the arm is a control. A method that gains from turn credit must beat it.
-        figures: names of the report's figures that are drawn only for this assigner's arms.
+        of_turns: whether credit is meant to differ between the turns of a trajectory.
+        is_control: whether the arm is a control, which a method with useful credit must beat.
+        figures: names of report figures drawn only for this assigner's arms.
         uses: capabilities of the environment that the assigner calls, such as "judge_text".
-        extras: extras of pyproject.toml that it needs beside `train` and `workflow`.
-        environment_variables: maps each variable that must be set to the message if it is not.
-        may_be_unreachable: it calls a service. A comparison omits it if the service fails.
-        fallback_column: key in the assigner's report that counts trajectories with stand-in credit.
+        extras: extras of pyproject.toml that it requires besides `train` and `workflow`.
+        environment_variables: maps each required variable to the error message if it is not set.
+        may_be_unreachable: whether it calls a service. Comparisons omit it if the service fails.
+        fallback_column: key in the assigner's report that counts trajectories with fallback credit.
     """
 
     reads_embeddings: ClassVar[bool] = False
@@ -76,12 +76,12 @@ class CreditSettings(Strict):
     fallback_column: ClassVar[str] = ""
 
     def outside_calls(self, groups: int, rollouts: int) -> str:
-        """Describe the calls that the assigner may make to an outside service; "" for none.
+        """Describe possible calls to an external service; "" without any.
 
-        It credits `groups` groups of `rollouts` trajectories each.
+        The assigner credits `groups` groups of `rollouts` trajectories each.
         """
         return ""
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
-        """How to compute credit of an earlier run's rollouts, with or without a `fitted` model."""
+        """How to compute credit for an earlier run's rollouts, with or without a fitted model."""
         return StoredCredit(self, self.sums_to)

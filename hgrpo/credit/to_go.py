@@ -1,17 +1,17 @@
-"""Return to go: the sum of a turn's own and all later credit, less a baseline from peers.
+"""Return-to-go: the discounted sum of a turn's credit and all later credit, minus a peer baseline.
 
     G_t = c_t + discount * G_{t+1}
 
-The policy gradient stays unbiased under any baseline that does not depend on the turn's own action.
-`peers` and `playing_peers` are such baselines: they are computed from the other trajectories of the
-group alone, at a fixed turn number. That a trajectory reached turn t at all was decided before the
-action of turn t, so its own ending does not enter. A mean that includes the trajectory itself, as
-in the turn norm `position`, is not such a baseline: it shrinks the credit of turn t by (n - 1) / n,
-where n trajectories reached turn t, and a lone survivor gets 0.
+A baseline that does not depend on the turn's action leaves the policy gradient unbiased. `peers`
+and `playing_peers` are such baselines, because they are means over the other trajectories of the
+group at the same turn number. Whether a trajectory reaches turn t is decided before the action of
+turn t. The turn norm `position` is not such a baseline, because its mean includes the trajectory
+itself: if n trajectories reach turn t, it shrinks the credit of turn t by (n - 1) / n, so a single
+survivor gets 0.
 
-This holds if the credit of a turn does not depend on later turns, as with progress. Shares of the
-return do: earlier turns then hold a part of the reward of turn t, which G_t leaves out, so the sum
-is biased.
+This holds if a turn's credit does not depend on later turns, as with progress. It does not hold for
+shares of the return. Earlier turns then hold a part of the reward of turn t that G_t omits, so the
+sum is biased.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,36 +27,36 @@ Baseline = Literal["peers", "playing_peers", "none"]
 
 
 class ToGo(Strict):
-    """The credit of a turn is the sum of its own and all later credit, less a baseline."""
+    """The credit of a turn is the sum of its own and all later credit, minus a baseline."""
 
     discount: float = Field(
-        1.0, ge=0, le=1, description="weight of the next turn's sum; 1: later turns count in full"
+        1.0, ge=0, le=1, description="discount factor per turn; 1: no discounting"
     )
     baseline: Baseline = Field(
         "peers",
-        description="peers: mean of the sums of the other trajectories at the same turn number, 0 "
-        "for those that have ended; playing_peers: mean over those that reached it, 0 if there is "
-        "none; none: 0. All are unbiased",
+        description="peers: mean return-to-go of the other trajectories at the same turn number, "
+        "with 0 for those that have ended; playing_peers: mean over those that reached the turn, 0 "
+        "if no other did; none: 0. All are unbiased",
     )
 
 
 class ToGoSettings(CreditSettings):
-    """Keys of assigners whose credit can be summed over the later turns."""
+    """Keys of assigners with optional return-to-go credit."""
 
     to_go: ToGo | None = Field(
-        None, description="return to go: the sum of own and later credit; null: own credit"
+        None, description="return-to-go: the sum of own and later credit; null: own credit only"
     )
 
     @property
     def demands(self) -> Mapping[str, tuple[object, str]]:  # type: ignore[override]
-        """With a baseline, no second one may follow."""
+        """Refuse a turn norm after a baseline, because it would be a second baseline."""
         if self.to_go is None or self.to_go.baseline == "none":
             return {}
-        return {"turn_norm": ("none", "return to go has its unbiased baseline already")}
+        return {"turn_norm": ("none", "return-to-go already has an unbiased baseline")}
 
 
 def to_go(row: np.ndarray, discount: float) -> np.ndarray:
-    """G [T] from the credit [T] of a trajectory's turns."""
+    """Return-to-go G [T] from the credit [T] of a trajectory's turns."""
     sums = np.zeros(len(row))
     later = 0.0
     for turn in range(len(row) - 1, -1, -1):
@@ -66,7 +66,7 @@ def to_go(row: np.ndarray, discount: float) -> np.ndarray:
 
 
 def peer_baselines(rows: Sequence[np.ndarray], baseline: Baseline) -> list[np.ndarray]:
-    """The baseline of every turn, K arrays [T_k], from the sums G of K trajectories [T_k]."""
+    """Baseline of every turn, K arrays [T_k], from the returns-to-go of K trajectories [T_k]."""
     lengths = np.array([len(row) for row in rows])
     if baseline == "none" or len(rows) < 2:
         return [np.zeros(length) for length in lengths]
@@ -78,7 +78,7 @@ def peer_baselines(rows: Sequence[np.ndarray], baseline: Baseline) -> list[np.nd
         compared = np.arange(lengths.max()) < lengths[:, None]
     number = compared.sum(axis=0) - compared
     means = (padded.sum(axis=0) - padded) / np.maximum(number, 1)
-    # Exact where the difference above may miss the value by rounding: equal sums, and no peers.
+    # Avoid rounding errors of the difference above: exact for equal sums, and 0 without peers.
     lowest = np.where(compared, padded, np.inf).min(axis=0)
     equal = np.where(compared, padded, -np.inf).max(axis=0) == lowest
     means = np.where(number > 0, np.where(equal, lowest, means), 0.0)
@@ -86,7 +86,7 @@ def peer_baselines(rows: Sequence[np.ndarray], baseline: Baseline) -> list[np.nd
 
 
 def credit_to_go(rows: list[np.ndarray], settings: ToGo | None) -> list[np.ndarray]:
-    """Sums to go less their baselines, K float64 arrays [T_k]; `rows` as they are if None."""
+    """Returns-to-go minus their baselines, K float64 arrays [T_k]; `rows` if settings are None."""
     if settings is None:
         return rows
     sums = [to_go(row, settings.discount) for row in rows]

@@ -1,4 +1,4 @@
-"""A control: the same blend as an arm with turn credit, but every turn's credit is 0."""
+"""Control: the same blend as an arm with turn credit, but with credit 0 for every turn."""
 
 from hgrpo.credit.flat import FlatCredit
 from hgrpo.credit.settings import CreditSettings

@@ -1,15 +1,15 @@
 """Formulas of update rules: losses, weights, advantages and divergences, and the rules themselves.
 
-An update rule is one class: its fields are its settings, its method `term` is its loss in the
-sandbox, and its method `terms` or `loss` is that of agents. Its formulas stand in the same file;
-`rule` documents the class. `kinds` finds rules by name, so a new rule is a new file, and a study or
-a method that names it.
+An update rule is a class. Its fields are its settings, its method `term` computes its loss in the
+sandbox, and its method `terms` or `loss` computes its loss for agents. Its formulas are in the same
+file. See `rule` for the base class. `kinds` looks rules up by name, so adding a rule takes a new
+file, and its name in a study or a method.
 
 Formulas are pure functions of log-probs, behaviour log-probs, advantages and rewards. Most are
-elementwise: their tensors have equal shapes, one entry per sampled token. A function that compares
-the rollouts of a group takes the axis `dim` along which a group lies. Functions whose names end in
-`_weights` return numbers w without a gradient; the loss of a token is then `pg.policy_gradient`,
-which is -w logprobs. `batch` names the axes of a batch of the sandbox.
+elementwise on tensors of equal shapes, with one entry per sampled token. Functions that compare the
+rollouts of a group take the group axis `dim`. Functions with the suffix `_weights` return weights w
+without a gradient; the loss of a token is then -w logprobs, see `pg.policy_gradient`. `batch`
+defines the axes of a batch in the sandbox.
 
-Importing a module of this package loads no PyTorch.
+Importing a module of this package does not load PyTorch.
 """

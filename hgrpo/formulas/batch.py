@@ -1,4 +1,4 @@
-"""One batch of all seeds as dense tensors; a rule's view of it, and the rule's result."""
+"""A batch of all seeds as dense tensors, a rule's view of it, and the rule's result."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -10,18 +10,18 @@ from hgrpo.formulas.tensors import Tensor, torch
 
 @dataclass(frozen=True)
 class Candidates:
-    """Further next tokens that were drawn at every prefix; candidate 0 extended the rollout.
+    """Candidates for the next token at every prefix; candidate 0 extended the rollout.
 
-    The last axis, C, counts candidates: [S, N, K, M, T, C].
+    The last axis, C, is the axis of candidates: [S, N, K, M, T, C].
     """
 
     actions: Tensor
-    # Log-prob when it was drawn.
+    # Log-probs at sampling time.
     behaviour: Tensor
     rewards: Tensor
 
     def columns(self) -> dict[str, Tensor]:
-        """Columns of the log about their rewards, [S, N, K, M, T] each."""
+        """Log columns about the rewards, [S, N, K, M, T] each."""
         return {
             "candidate_reward": self.rewards.mean(-1),
             "behavior_token_reward": self.rewards[..., 0],
@@ -33,37 +33,37 @@ class Rollout:
     """A batch with the axes S seeds, N groups, K rollouts, M slots or segments, T tokens.
 
     A group is K rollouts of one input; ungrouped batches have K = 1. Tokens and rollouts are masked
-    by `mask` and `keep`, never dropped. Every tensor begins with the axis of seeds.
+    by `mask` and `keep`, never dropped. The first axis of every tensor is the axis of seeds.
     """
 
-    # By the name of a view (a policy's way to see the task): prompts or features [S, N, ...].
+    # Prompts or features [S, N, ...] by view, which is a policy's representation of the task.
     inputs: Mapping[str, Tensor]
     # int64 [S, N, K, M, T]
     actions: Tensor
-    # Log-probs of the actions when they were sampled, in nats, [S, N, K, M, T].
+    # Log-probs of the actions at sampling time, in nats, [S, N, K, M, T].
     behaviour: Tensor
-    # Rewards [S, N, K], and the same before reward noise.
+    # Rewards [S, N, K], with and without reward noise.
     rewards: Tensor
     clean: Tensor
-    # 1 for tokens that exist, [S, N, K, M, T].
+    # 1 for valid tokens, 0 for padding, [S, N, K, M, T].
     mask: Tensor
-    # 1 for rollouts that take part in the update, [S, N, K].
+    # 1 for rollouts included in the update, [S, N, K].
     keep: Tensor
     # Training steps since the batch was sampled, int64 [S].
     age: Tensor
-    # The right actions, int64 [S, N, T].
+    # The correct actions, int64 [S, N, T].
     labels: Tensor | None = None
-    # Sum over actions of squared probability when it was sampled, [S, N, K, M, T].
+    # Sum over actions of squared probability at sampling time, [S, N, K, M, T].
     collision: Tensor | None = None
-    # E[R | input] of the policy that sampled, [S, N].
+    # E[R | input] of the behaviour policy, [S, N].
     expected: Tensor | None = None
     candidates: Candidates | None = None
-    # Tensors of single pieces, such as a teacher's log-probs, by name.
+    # Tensors of specific pieces, such as a teacher's log-probs, by name.
     extras: Mapping[str, Tensor] = field(default_factory=dict)
 
     @property
     def taken(self) -> Tensor:
-        """1 for tokens that take part in the update, [S, N, K, M, T]."""
+        """1 for tokens included in the update, [S, N, K, M, T]."""
         return self.mask * self.keep[..., None, None]
 
     @property
@@ -72,12 +72,12 @@ class Rollout:
         return self.actions.shape[2]
 
     def restricted(self, keep: Tensor) -> "Rollout":
-        """The batch in which only rollouts with a 1 in `keep` [S, N, K] still take part."""
+        """The batch with all rollouts excluded that have a 0 in `keep` [S, N, K]."""
         return replace(self, keep=self.keep * keep)
 
 
 def choose(batches: Sequence[Rollout], which: Sequence[int], age: Tensor) -> Rollout:
-    """For each seed s, its part of batch `which[s]`, as one batch of age `age` [S]."""
+    """Take each seed s from batch `which[s]`; return one batch of age `age` [S]."""
     if len(set(which)) == 1:
         return replace(batches[which[0]], age=age)
 
@@ -88,7 +88,7 @@ def choose(batches: Sequence[Rollout], which: Sequence[int], age: Tensor) -> Rol
 
 
 def _combined(objects: Sequence, combine: Callable[[list[Tensor]], Tensor]):
-    """The objects merged field by field; `combine` merges corresponding tensors."""
+    """Merge objects field by field; `combine` merges corresponding tensors."""
     first = objects[0]
     if isinstance(first, torch.Tensor):
         return combine(list(objects))
@@ -104,14 +104,14 @@ def _combined(objects: Sequence, combine: Callable[[list[Tensor]], Tensor]):
 
 
 def taken(table: Tensor, actions: Tensor) -> Tensor:
-    """Log-probs of `actions` [...] out of a table [..., V]."""
+    """Gather the log-probs of `actions` [...] from a table [..., V]."""
     return table.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
 
 
 def seed_mean(values: Tensor, weight: Tensor | None = None) -> Tensor:
-    """The mean of `values` [S, ...] over all but seeds, weighted by `weight` if there is one: [S].
+    """Mean of `values` [S, ...] over all axes except seeds, optionally weighted: [S].
 
-    A seed without any weight gets 0, and a gradient of 0.
+    The mean and its gradient are 0 for a seed with total weight 0.
     """
     if weight is None:
         return values.flatten(1).mean(1)
@@ -120,7 +120,7 @@ def seed_mean(values: Tensor, weight: Tensor | None = None) -> Tensor:
 
 
 class Questions(NamedTuple):
-    """Inputs [S, N, ...] as the policy reads them, and the right actions int64 [S, N, T]."""
+    """Inputs [S, N, ...] of the policy, and the correct actions, int64 [S, N, T]."""
 
     inputs: Tensor
     labels: Tensor
@@ -130,10 +130,10 @@ class Questions(NamedTuple):
 class Seen:
     """A batch under the current weights.
 
-    `table` [S, N, K, M, T, V] holds log-probs of every action, with their gradient. `baseline` is
-    subtracted from rewards, in a shape that broadcasts to [S, N, K, M, T], without a
-    gradient. `scored` [T] is 1 where the reward reads the position. `oracle` [S, N, 1, 1, T, V] is
-    the table along the right answer, for rules that declare it.
+    `table` [S, N, K, M, T, V] contains the log-probs of all actions, with gradient. `baseline` is
+    subtracted from rewards; it has no gradient and is broadcastable to [S, N, K, M, T]. `scored`
+    [T] is 1 for positions that affect the reward. `oracle` [S, N, 1, 1, T, V] is the table along
+    the correct answer, for rules that declare it.
     """
 
     rollout: Rollout
@@ -154,13 +154,13 @@ class Seen:
 
     @cached_property
     def correct(self) -> Tensor:
-        """1 for tokens that are the label's, [S, N, K, M, T]."""
+        """1 for tokens equal to the label, [S, N, K, M, T]."""
         labels = self.rollout.labels[:, :, None, None]
         return (self.rollout.actions == labels).float()
 
     @cached_property
     def label_losses(self) -> Tensor:
-        """-log p of the right token after the sampled prefix, [S, N, K, M, T]."""
+        """-log p of the correct token after the sampled prefix, [S, N, K, M, T]."""
         labels = self.rollout.labels[:, :, None, None].expand_as(self.rollout.actions)
         return -taken(self.table, labels)
 
@@ -171,20 +171,20 @@ class Seen:
 
     @cached_property
     def old_scores(self) -> Tensor:
-        """Log-prob of each rollout when it was sampled, [S, N, K]."""
+        """Log-prob of each rollout at sampling time, [S, N, K]."""
         return (self.rollout.behaviour * self.rollout.mask).sum((-1, -2))
 
     def over_tokens(self, values: Tensor) -> Tensor:
-        """Values of rollouts [S, N, K], for each of their tokens [S, N, K, M, T]."""
+        """Expand values of rollouts [S, N, K] to their tokens [S, N, K, M, T]."""
         return values[..., None, None].expand_as(self.rollout.actions)
 
     def per_seed(self, values: Tensor) -> Tensor:
-        """Values [S], for every token [S, N, K, M, T]."""
+        """Expand values [S] to all tokens [S, N, K, M, T]."""
         shape = (-1, *(1,) * (self.logprobs.dim() - 1))
         return torch.broadcast_to(values.view(shape), self.logprobs.shape)
 
     def mean(self, values: Tensor) -> Tensor:
-        """Mean over the tokens that take part, [S]."""
+        """Mean over the tokens included in the update, [S]."""
         return seed_mean(values, self.rollout.taken)
 
     def means(self, columns: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -192,13 +192,13 @@ class Seen:
         return {name: self.mean(values) for name, values in columns.items()}
 
     def group_mean(self, values: Tensor) -> Tensor:
-        """Mean of values [S, N] over the groups that take part, [S]."""
+        """Mean of values [S, N] over the groups included in the update, [S]."""
         return seed_mean(values, self.rollout.keep.amax(-1))
 
 
 @dataclass(frozen=True)
 class Term:
-    """A rule's loss for each seed, [S], and columns of the log, [S] each."""
+    """A rule's loss for each seed, [S], and log columns, [S] each."""
 
     loss: Tensor
     metrics: Mapping[str, Tensor] = field(default_factory=dict)

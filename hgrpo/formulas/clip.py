@@ -32,11 +32,11 @@ def dual_clip(
     clip_high: float,
     bound: float,
 ) -> Tensor:
-    """`ppo_clip`, where a negative advantage costs at most `bound` times its size.
+    """`ppo_clip` with the loss of a token capped at `bound` * |A| for negative advantages.
 
-    Without the bound, a token that the policy has made much more probable since it was sampled
-    dominates the loss. See Ye et al. 2020, "Mastering Complex Control in MOBA Games with Deep
-    Reinforcement Learning", equation 5, https://arxiv.org/abs/1912.09729.
+    Without the cap, a token with a large ratio dominates the loss. See Ye et al. 2020, "Mastering
+    Complex Control in MOBA Games with Deep Reinforcement Learning", equation 5,
+    https://arxiv.org/abs/1912.09729.
     """
     terms = ppo_clip(logprobs, behaviour, advantages, clip_low, clip_high)
     return torch.where(advantages < 0, torch.minimum(terms, -bound * advantages), terms)
@@ -45,7 +45,7 @@ def dual_clip(
 def clip_fraction(
     logprobs: Tensor, behaviour: Tensor, advantages: Tensor, clip_low: float, clip_high: float
 ) -> Tensor:
-    """Share of tokens whose gradient the clip sets to 0: a scalar. Arguments: see `ppo_clip`."""
+    """Fraction of tokens with a gradient of 0 due to the clip, a scalar. See `ppo_clip`."""
     check_shapes(logprobs, behaviour, advantages)
     ratio = torch.exp(logprobs - behaviour)
     high = (advantages > 0) & (ratio > 1.0 + clip_high)
@@ -56,21 +56,21 @@ def clip_fraction(
 def surrogate(
     seen: Seen, advantages: Tensor, low: float, high: float
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """The terms of `ppo_clip` on a batch of the sandbox, and columns of the log, [S] each."""
+    """The terms of `ppo_clip` on a batch of the sandbox, and log columns, [S] each."""
     old = seen.rollout.behaviour
     columns = {"adv_abs_mean": advantages.abs(), "ratio_mean": ratios(seen.logprobs, old)}
     return ppo_clip(seen.logprobs, old, advantages, low, high), seen.means(columns)
 
 
 class PPOClip(TokenRule):
-    """The clipped surrogate of PPO, the default of agents; `training` has the clip."""
+    """The clipped surrogate of PPO, the default of agents; `training` sets the clip range."""
 
     piece = ""
     agents = True
     of_training = {"low": "clip_low", "high": "clip_high"}
 
-    low: float = Field(gt=0, description="the ratio is clipped below 1 minus this")
-    high: float = Field(gt=0, description="the ratio is clipped above 1 plus this")
+    low: float = Field(gt=0, description="lower clip range: ratios are clipped at 1 - low")
+    high: float = Field(gt=0, description="upper clip range: ratios are clipped at 1 + high")
 
     def terms(self, logprobs: Tensor, old: Tensor, advantages: Tensor) -> Tensor:
         return ppo_clip(logprobs, old, advantages, self.low, self.high)
@@ -80,10 +80,10 @@ class PPOClip(TokenRule):
 
 
 class DualClip(PPOClip):
-    """PPOClip, where a token with a negative advantage costs no more than a bound."""
+    """PPOClip with a bound on the loss of tokens with a negative advantage."""
 
     bound: float = Field(
-        3.0, gt=1, description="a negative advantage costs at most this many times its size"
+        3.0, gt=1, description="maximum loss for a negative advantage, in multiples of its size"
     )
 
     def terms(self, logprobs: Tensor, old: Tensor, advantages: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The delightful policy gradient: a gate on advantage times surprisal.
+"""The delightful policy gradient (DG): a gate on advantage times surprisal.
 
 Osband 2026, "Delightful Policy Gradient", https://arxiv.org/abs/2603.14608.
 """
@@ -14,7 +14,7 @@ from hgrpo.formulas.tensors import Tensor, torch
 
 
 def delight(logprobs: Tensor, advantages: Tensor) -> Tensor:
-    """A s with the surprisal s = -log p, in nats; without a gradient."""
+    """A s with the surprisal s = -log p in nats; no gradient."""
     return (advantages * -logprobs).detach()
 
 
@@ -24,26 +24,26 @@ def dg_gates(logprobs: Tensor, advantages: Tensor, eta: float) -> Tensor:
 
 
 def dg_weights(logprobs: Tensor, advantages: Tensor, eta: float) -> Tensor:
-    """The gate times A."""
+    """The gate times the advantage A."""
     return dg_gates(logprobs, advantages, eta) * advantages.detach()
 
 
 class Gate(Rule):
-    """The temperature of the gate, for DG and its variants."""
+    """Base class of DG and its variants, with the temperature of the gate."""
 
     eta: float = Field(
         1.0, gt=0, description="temperature of the gate sigmoid(advantage * surprisal / eta)"
     )
 
     def gates(self, seen: Seen) -> Tensor:
-        """The gates of the run's advantages, [S, N, K, M, T]."""
+        """The gates for the run's advantages, [S, N, K, M, T]."""
         return dg_gates(seen.logprobs, seen.advantages, self.eta)
 
 
 class DG(Gate, TokenRule):
-    """An advantage is gated by the sigmoid of delight, advantage times surprisal, over eta.
+    """The policy gradient with advantages gated by sigmoid(advantage * surprisal / eta).
 
-    Kept: the gate. An advantage is the rollout's reward less the run's `baseline`.
+    Kept: the gate. The advantage is the rollout's reward minus the run's `baseline`.
     """
 
     agents = True
@@ -58,7 +58,7 @@ class DG(Gate, TokenRule):
 class ReplayDG(DG):
     """DG on replayed batches.
 
-    Without importance weights, as in the original.
+    There are no importance weights, as in the original.
     """
 
     agents = False

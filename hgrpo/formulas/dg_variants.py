@@ -1,6 +1,6 @@
-"""Rules that build on DG, for the sandbox: other credit, weights and screens, and labels.
+"""Variants of DG for the sandbox: other credit, weights and screens, and supervised terms.
 
-All but Kondo's screen and the cross-entropy are the original sandbox's own.
+All except Kondo's screen and the cross-entropy come from the original sandbox.
 """
 
 from pydantic import Field
@@ -13,31 +13,30 @@ from hgrpo.formulas.pg import policy_gradient, weighted
 from hgrpo.formulas.rule import Rule
 from hgrpo.formulas.tensors import Tensor, torch
 
-_ANSWERS = "the right answer at every token"
+_ANSWERS = "the correct answer at every token"
 _HALVINGS = 40
-# At 20 temperatures from its centre a sigmoid is within 3e-9 of 0 or 1.
+# At 20 temperatures from its centre, a sigmoid is within 3e-9 of 0 or 1.
 _FLAT = 20.0
 
 
 def mean_to_go(correct: Tensor, scored: Tensor) -> Tensor:
     """Mean of `correct` over the scored positions from t on, in the shape of `correct`.
 
-    Where no scored position is left the mean is 0. With all positions scored this is the plain
-    mean of the remaining tokens.
+    The mean is 0 if no scored positions remain.
 
     Args:
-        correct: float [..., T], 1 for a right token.
-        scored: float [T], 1 where the reward reads the position.
+        correct: float [..., T], 1 for a correct token.
+        scored: float [T], 1 for positions that affect the reward.
     """
     return rewards_to_go(correct * scored) / rewards_to_go(scored).clamp(min=1.0)
 
 
 class DGToken(Gate):
-    """DG on the mean correctness from the token on, less the collision probability.
+    """DG on the mean correctness from the token on, minus the collision probability.
 
-    The credit is the original's own; it reads whether single tokens are right. Where the reward
-    does not read a position, nothing is subtracted there: as rewards to go are at least 0, any
-    token there is reinforced.
+    The credit comes from the original and requires the correctness of each token. Nothing is
+    subtracted at positions that do not affect the reward, so all tokens there are reinforced,
+    because rewards-to-go are at least 0.
     """
 
     agents_lack = "a reward for every token"
@@ -54,27 +53,27 @@ class DGToken(Gate):
 
 
 def above_chance(seen: Seen, credit: Tensor) -> Tensor:
-    """Credit [S, N, K, M, T] less the collision probability where the reward reads the position."""
+    """Subtract the collision probability from credit [S, N, K, M, T] at scored positions."""
     return credit - torch.where(seen.scored > 0, collision_probability(seen.table), 0.0)
 
 
 def entropy_guard(logprobs: Tensor, advantages: Tensor, actions: int, strength: float) -> Tensor:
-    """1 - strength clip(p - 1 / actions, 0, 1) where A > 0, and 1 elsewhere; without a gradient.
+    """1 - strength clip(p - 1 / actions, 0, 1) where A > 0, and 1 elsewhere; no gradient.
 
-    A success whose token is already more likely than chance is reinforced less. `actions` is the
-    size of the vocabulary. The rule is the original sandbox's own.
+    Successful tokens that are already more likely than chance are reinforced less. `actions` is the
+    size of the vocabulary. The rule comes from the original sandbox.
     """
     excess = (logprobs.detach().exp() - 1.0 / actions).clamp(0.0, 1.0)
     return torch.where(advantages > 0, 1.0 - strength * excess, torch.ones_like(excess))
 
 
 class DGEntropyGuard(Gate):
-    """DG, where successes that are likely already weigh less.
+    """DG with smaller weights for successful tokens that are already likely.
 
-    The brake is the original's own. It reads the probability of the sampled token alone.
+    The factor comes from the original. It depends only on the probability of the sampled token.
     """
 
-    strength: float = Field(0.5, ge=0, le=1, description="how much less a sure success weighs")
+    strength: float = Field(0.5, ge=0, le=1, description="weight reduction of a certain success")
 
     def term(self, seen: Seen) -> Term:
         gates, actions = self.gates(seen), seen.table.shape[-1]
@@ -84,19 +83,19 @@ class DGEntropyGuard(Gate):
 
 
 def freshness(age: Tensor, decay: float) -> Tensor:
-    """exp(-decay age), in the shape of `age`, which counts training steps since sampling."""
+    """exp(-decay age), in the shape of `age`, the number of training steps since sampling."""
     return torch.exp(-decay * age.float())
 
 
 class FreshDG(Gate):
-    """DG, where the whole batch weighs less, the older it is.
+    """DG with a weight that decays with the age of the batch.
 
-    The discount is the original's own.
+    The decay comes from the original.
     """
 
     needs = ("ages", "ages_vary")
 
-    decay: float = Field(0.02, ge=0, description="a batch of age a weighs exp(-decay a)")
+    decay: float = Field(0.02, ge=0, description="decay rate; the weight is exp(-decay * age)")
 
     def term(self, seen: Seen) -> Term:
         fresh = seen.per_seed(freshness(seen.rollout.age, self.decay))
@@ -113,10 +112,7 @@ class FreshDG(Gate):
 def uncertain_gates(
     logprobs: Tensor, advantages: Tensor, uncertainty: Tensor, eta: float, scale: float
 ) -> Tensor:
-    """sigmoid((A s - scale U) / eta).
-
-    The more rewards scatter, the more delight a token needs to pass.
-    """
+    """sigmoid((A s - scale U) / eta): a higher standard deviation U requires more delight."""
     return torch.sigmoid((delight(logprobs, advantages) - scale * uncertainty) / eta)
 
 
@@ -133,15 +129,15 @@ def shrunk_advantages(advantages: Tensor, uncertainty: Tensor, scale: float) -> 
 
 
 class Doubt(Gate):
-    """How much the deviation of rewards counts."""
+    """Base class with the weight of the rewards' standard deviation."""
 
-    scale: float = Field(1.0, ge=0, description="how much the deviation of rewards counts")
+    scale: float = Field(1.0, ge=0, description="weight of the standard deviation of rewards")
 
 
 class UncertaintyDG(Doubt):
-    """DG, where the gate subtracts the deviation of rewards.
+    """DG with the standard deviation of rewards subtracted inside the gate.
 
-    The doubt is the original's own; no model estimates it.
+    This measure of uncertainty comes from the original; no model estimates it.
     """
 
     def term(self, seen: Seen) -> Term:
@@ -151,9 +147,9 @@ class UncertaintyDG(Doubt):
 
 
 class RewardVarianceDG(Doubt):
-    """DG, where advantages shrink if rewards deviate.
+    """DG with advantages shrunk according to the standard deviation of rewards.
 
-    The shrinkage is the original's own.
+    The shrinkage comes from the original.
     """
 
     def term(self, seen: Seen) -> Term:
@@ -164,15 +160,15 @@ class RewardVarianceDG(Doubt):
 
 
 class FilteredDG(Gate):
-    """DG without a gradient where rewards deviate by more than the threshold.
+    """DG without a gradient where the standard deviation of rewards exceeds a threshold.
 
-    The filter is the original's own.
+    The filter comes from the original.
     """
 
     needs = ("filter_acts", "filter_compares")
 
     threshold: float = Field(
-        0.5, ge=0, description="no gradient where rewards deviate by more than this"
+        0.5, ge=0, description="maximum standard deviation of rewards with a gradient"
     )
 
     def term(self, seen: Seen) -> Term:
@@ -188,7 +184,7 @@ class FilteredDG(Gate):
 
 
 def uncertainty(seen: Seen) -> Tensor:
-    """Deviation of rewards in the group or, without groups, in the seed's batch."""
+    """Standard deviation of rewards in the group or, without groups, in the seed's batch."""
     rewards = seen.rollout.rewards
     if seen.rollout.group_size > 1:
         return seen.over_tokens(rewards.std(-1, correction=0, keepdim=True).expand_as(rewards))
@@ -196,13 +192,13 @@ def uncertainty(seen: Seen) -> Tensor:
 
 
 def keep_probabilities(delight: Tensor, keep: float, eta: float) -> Tensor:
-    """sigmoid((delight - price) / eta), where the price makes the mean over `dim` -1 be `keep`.
+    """sigmoid((delight - price) / eta), with the price set so that the mean over B is `keep`.
 
     Args:
-        delight: float [..., B], one number a sample.
-        keep: expected share of samples that pass, in (0, 1]; at 1 every sample passes.
+        delight: float [..., B], one value per sample.
+        keep: expected fraction of samples that pass, in (0, 1]; at 1 every sample passes.
 
-    Bisection finds the price to 2^-40 of its bracket. The paper that names the screen:
+    Bisection determines the price to 2^-40 of its bracket. The screen is from
     https://arxiv.org/abs/2603.20526.
     """
     if keep == 1.0:
@@ -217,7 +213,7 @@ def keep_probabilities(delight: Tensor, keep: float, eta: float) -> Tensor:
 
 
 def kondo_keep(delight: Tensor, draws: Tensor, keep: float, eta: float) -> Tensor:
-    """1 for samples that pass, else 0, float [..., B]; the most delightful one always passes.
+    """1 for samples that pass, else 0, float [..., B]; the sample of most delight always passes.
 
     `draws` are uniform in [0, 1), [..., B]; a sample passes if its draw is below its probability.
     """
@@ -228,18 +224,18 @@ def kondo_keep(delight: Tensor, draws: Tensor, keep: float, eta: float) -> Tenso
 
 
 class Kondo(DG):
-    """DG on rollouts with much delight, which is advantage times surprisal.
+    """DG on rollouts with high delight, which is advantage times surprisal.
 
-    Kept: the screen by a price of delight. A rollout counts as much as its most delightful token,
-    under the policy that sampled it, and chance decides near the price. Advantages in the screen
-    are rewards less the collision probability, whatever the run's `baseline`.
+    Kept: the stochastic screen by a price of delight. The delight of a rollout is the maximum over
+    its tokens under the behaviour policy. Advantages in the screen are rewards minus the collision
+    probability, regardless of the run's `baseline`.
     """
 
     agents = False
     needs = ("two_survivors",)
     screens = True
 
-    keep: float = Field(0.5, gt=0, le=1, description="expected share of samples that pass")
+    keep: float = Field(0.5, gt=0, le=1, description="expected fraction of samples that pass")
 
     def screen(self, rollout: Rollout, uniform: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         advantages = rollout.rewards[..., None, None] - rollout.collision
@@ -251,9 +247,9 @@ class Kondo(DG):
 
 
 class CE(Rule):
-    """The mean of -log p of the right tokens, each after the right prefix.
+    """Cross-entropy to the correct tokens, with teacher forcing.
 
-    Supervised learning on the right answers. It reads no reward.
+    This is supervised learning on the correct answers, without rewards.
     """
 
     agents_lack = _ANSWERS
@@ -267,7 +263,7 @@ class CE(Rule):
 
 
 class Correction(Gate):
-    """The weight of a cross-entropy beside DG."""
+    """Base class of rules that add a cross-entropy to DG."""
 
     agents_lack = _ANSWERS
     needs = ("sequences", "clean")
@@ -276,10 +272,10 @@ class Correction(Gate):
 
 
 class SelfDistillDG(Correction):
-    """DG on the correctness of each token, and cross-entropy under the same gate.
+    """DG on the correctness of each token, plus a cross-entropy with the same gate.
 
-    DG's gate on the original's own credit and correction. The right answer stands in for a model
-    that corrects.
+    Credit and correction come from the original. The correct answer replaces the answer of a
+    correcting model.
     """
 
     def term(self, seen: Seen) -> Term:
@@ -295,10 +291,10 @@ class SelfDistillDG(Correction):
 
 
 class SCOPELite(Correction):
-    """DG, and cross-entropy on failures from their first wrong token on.
+    """DG, plus a cross-entropy on failed rollouts from their first wrong token on.
 
-    The original's own correction. The right answer stands in for a model that corrects. The
-    cross-entropy is a mean over the scored tokens of these suffixes.
+    The correction comes from the original. The correct answer replaces the answer of a correcting
+    model. The cross-entropy is a mean over the scored tokens of these suffixes.
     """
 
     def term(self, seen: Seen) -> Term:

@@ -1,18 +1,17 @@
-"""Distillation: the reverse KL to a teacher as a reward of tokens, and KLs over a part of tokens.
+"""Distillation: token rewards from the reverse KL to a teacher, and KLs over top-k supports.
 
 Divergences over a part of the vocabulary take log-probs [..., V] and a mask of the support S, bool
-[..., V]; results lose the last axis. With S the whole vocabulary, the first three are the reverse
-KL and the last is the forward KL. They differ in the rest of the vocabulary:
+[..., V]; results have shape [...]. If S is the whole vocabulary, the first three equal the reverse
+KL and the last equals the forward KL. They differ in the treatment of tokens outside S:
 
-- The truncated one ignores it, so the student lowers the loss by moving probability there. That
-  probability leaks.
-- The renormalised one compares the two distributions given S. It does not depend on the
-  probability of S.
-- The one with a tail counts the rest as one more token, so a leak costs.
-- The forward one weighs by the teacher. It pulls the student to S and never pushes it away.
+- Truncated reverse KL: ignores them, so the student can lower the loss by leaking probability to
+  tokens outside S.
+- Renormalised reverse KL: conditions both distributions on S, so P(S) has no effect.
+- Tail reverse KL: merges them into one additional token, so leaks increase the loss.
+- Truncated forward KL: weights tokens by the teacher, so it always pulls the student towards S.
 
-The truncated reverse form is the original sandbox's own. The other three are ours, and separate
-its faults.
+The truncated reverse KL comes from the original sandbox. The other three are controls that isolate
+its failure modes.
 """
 
 from abc import abstractmethod
@@ -28,20 +27,20 @@ from hgrpo.formulas.rule import Rule
 from hgrpo.formulas.tensors import Tensor, check_shapes, torch
 
 Support = Literal["student", "teacher", "intersection"]
-# Stands for log 0. Infinity would make the gradient NaN where nothing or everything is in S.
+# A finite log 0, because infinity would make the gradient NaN if S is empty or the vocabulary.
 _LOG_ZERO = -1e9
 
 
 def teacher_rewards(behaviour: Tensor, teacher: Tensor) -> Tensor:
-    """log q - log p of sampled tokens, without a gradient; its mean over samples is -KL(p || q).
+    """log q - log p of sampled tokens, no gradient; its mean over samples is -KL(p || q).
 
-    Used as the advantage of the same token, its policy gradient is that of the reverse KL at the
-    sampled prefix. Used as a reward, it gives the gradient of the whole sequence's reverse KL.
+    As the advantage of the same token, it gives the gradient of the reverse KL at the sampled
+    prefix. As a reward, it gives the gradient of the whole sequence's reverse KL.
     See Gu et al. 2024, "MiniLLM: Knowledge Distillation of Large Language Models", section 2,
     https://arxiv.org/abs/2306.08543.
 
     Args:
-        behaviour: log-probs of the sampled tokens when they were sampled, [...].
+        behaviour: log-probs of the sampled tokens at sampling time, [...].
         teacher: the teacher's log-probs of the same tokens, [...].
     """
     check_shapes(behaviour, teacher)
@@ -49,25 +48,25 @@ def teacher_rewards(behaviour: Tensor, teacher: Tensor) -> Tensor:
 
 
 def rewards_to_go(rewards: Tensor) -> Tensor:
-    """The sum of the rewards from each token on, along the last axis, in the shape of `rewards`."""
+    """Sum of the rewards from each token on along the last axis, in the shape of `rewards`."""
     return rewards.flip(-1).cumsum(-1).flip(-1)
 
 
 def teacher_of(seen: Seen) -> Tensor:
-    """The teacher's log-probs of every action, [S, N, K, M, T, V]."""
+    """The teacher's log-probs of all actions, [S, N, K, M, T, V]."""
     return seen.rollout.extras["teacher"]
 
 
 def top1_agreement(student: Tensor, teacher: Tensor) -> Tensor:
-    """1 where both like the same token best, [...], for log-probs [..., V]."""
+    """1 where both have the same most likely token, [...], for log-probs [..., V]."""
     return (student.argmax(-1) == teacher.argmax(-1)).float()
 
 
 class OPDReverseKL(Rule):
     """The exact reverse KL to the teacher after every prefix.
 
-    Kept: the reverse KL at prefixes that the student sampled, without a gradient through the
-    sampling. Left out: prefixes from a fixed set.
+    Kept: the reverse KL at prefixes sampled by the student, without a gradient through the
+    sampling. Omitted: prefixes from a fixed set.
     """
 
     piece = "opd"
@@ -84,17 +83,17 @@ class OPDReverseKL(Rule):
 
 
 class OPDPG(Rule):
-    """A clipped policy gradient, where the advantage of a token is its own reward.
+    """A clipped policy gradient with the reward of a token as its advantage.
 
-    Kept: log q - log p as the reward of a sampled token. Left out: credit for later tokens,
-    sampling from the teacher, and the norm by length.
+    Kept: log q - log p as the reward of a sampled token. Omitted: credit for later tokens, sampling
+    from the teacher, and normalisation by length.
     """
 
     piece = "opd"
     needs = ("ratios",)
 
-    # At 0, rounding would decide which tokens train.
-    clip: float = Field(0.2, gt=0, description="the ratio is clipped to 1 plus and minus this")
+    # At 0, rounding would determine which tokens train.
+    clip: float = Field(0.2, gt=0, description="ratios are clipped to [1 - clip, 1 + clip]")
 
     def term(self, seen: Seen) -> Term:
         old = seen.rollout.behaviour
@@ -111,7 +110,7 @@ class OPDPG(Rule):
 
 
 def truncated_reverse_kl(student: Tensor, teacher: Tensor, support: Tensor) -> Tensor:
-    """sum over S of p (log p - log q), which may be below 0."""
+    """sum over S of p (log p - log q), which may be negative."""
     check_shapes(student, teacher, support)
     return (support * student.exp() * (student - teacher)).sum(-1)
 
@@ -123,14 +122,14 @@ def renormalised_reverse_kl(student: Tensor, teacher: Tensor, support: Tensor) -
 
 
 def tail_reverse_kl(student: Tensor, teacher: Tensor, support: Tensor) -> Tensor:
-    """KL(p || q) where all tokens outside S are one token; a lower bound of the reverse KL."""
+    """KL(p || q) with all tokens outside S merged into one; a lower bound of the reverse KL."""
     rest = [_within(each, ~support).logsumexp(-1, keepdim=True) for each in (student, teacher)]
     inside = truncated_reverse_kl(student, teacher, support)
     return inside + reverse_kl(*rest)
 
 
 def truncated_forward_kl(student: Tensor, teacher: Tensor, support: Tensor) -> Tensor:
-    """sum over S of q (log q - log p), which may be below 0."""
+    """sum over S of q (log q - log p), which may be negative."""
     return truncated_reverse_kl(teacher, student, support)
 
 
@@ -144,15 +143,15 @@ def _within(logprobs: Tensor, support: Tensor) -> Tensor:
 
 
 def top_k(logprobs: Tensor, k: int) -> Tensor:
-    """The k largest of [..., V] as a mask, bool [..., V]; of equal ones, the first."""
+    """Mask of the k largest entries, bool [..., V]; ties are broken in favour of the first."""
     order = logprobs.argsort(dim=-1, descending=True, stable=True)[..., :k]
     return torch.zeros_like(logprobs, dtype=torch.bool).scatter(-1, order, True)
 
 
 def support_mask(student: Tensor, teacher: Tensor, k: int, support: Support) -> Tensor:
-    """The student's top k, the teacher's, or the tokens that are in both; bool [..., V].
+    """Mask of the student's top k, the teacher's, or their intersection; bool [..., V].
 
-    There may be no token that is in both. Arguments are log-probs [..., V].
+    The intersection may be empty. Arguments are log-probs [..., V].
     """
     if support == "student":
         return top_k(student, k)
@@ -162,34 +161,33 @@ def support_mask(student: Tensor, teacher: Tensor, k: int, support: Support) -> 
 
 
 def membership(logprobs: Tensor, k: int) -> Tensor:
-    """The chance that a token is among the k largest if ties are broken at random, [..., V]."""
+    """Probability that a token is among the k largest with random tie-breaking, [..., V]."""
     above = (logprobs.unsqueeze(-2) > logprobs.unsqueeze(-1)).sum(-1)
     equal = (logprobs.unsqueeze(-2) == logprobs.unsqueeze(-1)).sum(-1)
     return ((k - above) / equal).clamp(0.0, 1.0)
 
 
 def overlap_at_k(student: Tensor, teacher: Tensor, k: int) -> Tensor:
-    """The share of the top k that two rankings have in common, [...], on average over ties.
+    """Expected size of the intersection of two top-k sets, divided by k, [...].
 
-    A teacher that gives all wrong tokens one probability has only one token of certain rank. The
-    order of the others by a sort means nothing, so each counts with its chance. Where neither side
-    has ties, this is the size of the common set, divided by k.
+    The expectation is over random tie-breaking, because a teacher may give equal probabilities to
+    all wrong tokens, whose order in a sort is arbitrary.
     """
     return (membership(student, k) * membership(teacher, k)).sum(-1) / k
 
 
 class Truncation(Rule):
-    """A divergence over a top-k set of the student's, the teacher's, or of both.
+    """Base class of divergences over the top-k set of the student, the teacher, or both.
 
-    The set follows the current student, and is a constant for the gradient.
+    The set depends on the current student but is detached from the gradient.
     """
 
     piece = "opd"
     needs = ("truncates",)
 
-    k: int = Field(2, gt=0, description="tokens of a top-k set")
+    k: int = Field(2, gt=0, description="size of a top-k set")
     support: Support = Field(
-        "student", description="whose top-k set: student, teacher, or what both have in common"
+        "student", description="top-k set: the student's, the teacher's, or their intersection"
     )
 
     @abstractmethod
@@ -197,10 +195,10 @@ class Truncation(Rule):
         """The loss after each prefix, [...]."""
 
     def term(self, seen: Seen) -> Term:
-        """The mean divergence, and how much of both distributions the set holds.
+        """The mean divergence, with the set's probability under both distributions.
 
-        `support_has_best` is the share of prefixes whose set holds the teacher's best token, which
-        is the one to learn. If the student's mass falls, it leaks.
+        `support_has_best` is the fraction of prefixes whose set includes the teacher's most likely
+        token. A falling `student_topk_mass` indicates a leak.
         """
         student, teacher = seen.table.detach(), teacher_of(seen)
         support = support_mask(student, teacher, self.k, self.support)
@@ -215,9 +213,9 @@ class Truncation(Rule):
 
 
 class OPDTopKReverseKL(Truncation):
-    """The reverse KL over the set; what lies outside costs nothing.
+    """The reverse KL restricted to the set, without a cost for tokens outside it.
 
-    The original's own: the terms of OPDReverseKL within a top-k set, which are not renormalised.
+    This comes from the original: the terms of OPDReverseKL in a top-k set, without renormalisation.
     """
 
     def divergence(self, student: Tensor, teacher: Tensor, support: Tensor) -> Tensor:
@@ -229,9 +227,9 @@ class OPDTopKReverseKL(Truncation):
 
 
 class OPDTopKRenormalised(Truncation):
-    """The reverse KL of both distributions given the set.
+    """The reverse KL of both distributions conditioned on the set.
 
-    A control of OPDTopKReverseKL that the original lacks.
+    A control of OPDTopKReverseKL that is not in the original.
     """
 
     needs = ("truncates", "several_tokens")
@@ -241,9 +239,9 @@ class OPDTopKRenormalised(Truncation):
 
 
 class OPDTopKTail(Truncation):
-    """The reverse KL, where what lies outside the set counts as one token.
+    """The reverse KL with all tokens outside the set merged into one.
 
-    A control of OPDTopKReverseKL that the original lacks.
+    A control of OPDTopKReverseKL that is not in the original.
     """
 
     def divergence(self, student: Tensor, teacher: Tensor, support: Tensor) -> Tensor:
@@ -253,7 +251,7 @@ class OPDTopKTail(Truncation):
 class OPDTopKForwardKL(Truncation):
     """The terms of the forward KL within the set, weighted by the teacher.
 
-    A control of OPDTopKReverseKL that the original lacks.
+    A control of OPDTopKReverseKL that is not in the original.
     """
 
     def divergence(self, student: Tensor, teacher: Tensor, support: Tensor) -> Tensor:

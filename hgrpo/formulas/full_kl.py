@@ -1,8 +1,8 @@
-"""Exact KL divergences and entropies of next-token distributions, of a student and a teacher.
+"""Exact KL divergences and entropies of the next-token distributions of a student and a teacher.
 
-Arguments are log-probs [..., V] over the whole vocabulary, in nats; results lose the last axis. On
-prefixes that the student sampled, the reverse form is the loss of on-policy distillation: Agarwal
-et al. 2024, "On-Policy Distillation of Language Models", https://arxiv.org/abs/2306.13649.
+Arguments are log-probs [..., V] over the whole vocabulary, in nats; results have shape [...]. On
+prefixes sampled by the student, the reverse KL is the loss of on-policy distillation: Agarwal et
+al. 2024, "On-Policy Distillation of Language Models", https://arxiv.org/abs/2306.13649.
 """
 
 from hgrpo.formulas.tensors import Tensor, check_shapes, torch
@@ -14,22 +14,22 @@ def entropy_of(probabilities: Tensor) -> Tensor:
 
 
 def collision_probability(logprobs: Tensor) -> Tensor:
-    """sum p^2, the chance that two draws are the same action; without a gradient.
+    """sum p^2, the probability that two draws are the same action; no gradient.
 
-    As a baseline it is the original sandbox's own: the expected reward of an action, if the right
-    one were itself a draw from the policy.
+    The original sandbox uses it as a baseline: the expected reward of an action if the correct
+    action were drawn from the policy.
     """
     return logprobs.detach().exp().square().sum(-1)
 
 
 def reverse_kl(student: Tensor, teacher: Tensor) -> Tensor:
-    """KL(student || teacher) = sum p (log p - log q): the mean under the student."""
+    """KL(student || teacher) = sum p (log p - log q)."""
     check_shapes(student, teacher)
     return (student.exp() * (student - teacher)).sum(-1)
 
 
 def forward_kl(student: Tensor, teacher: Tensor) -> Tensor:
-    """KL(teacher || student) = sum q (log q - log p): the mean under the teacher."""
+    """KL(teacher || student) = sum q (log q - log p)."""
     return reverse_kl(teacher, student)
 
 

@@ -6,17 +6,17 @@ _FLOOR = 1e-8
 
 
 def centred(rewards: Tensor, dim: int) -> Tensor:
-    """R - mean over `dim`; exact zeros where all are equal, even if their mean is rounded.
+    """R - mean over `dim`; exactly 0 for equal rewards, even if their mean is rounded.
 
-    Without a division by the deviation, as in Liu et al. 2025, "Understanding R1-Zero-Like
-    Training", https://arxiv.org/abs/2503.20783.
+    There is no division by the standard deviation, as in Liu et al. 2025, "Understanding
+    R1-Zero-Like Training", https://arxiv.org/abs/2503.20783.
     """
     equal = rewards.amax(dim, keepdim=True) == rewards.amin(dim, keepdim=True)
     return torch.where(equal, 0.0, rewards - rewards.mean(dim, keepdim=True))
 
 
 def z_scores(rewards: Tensor, dim: int) -> Tensor:
-    """(R - mean) / (population deviation + 1e-8) over `dim`; exact zeros where all are equal.
+    """(R - mean) / (population standard deviation + 1e-8) over `dim`; 0 for equal rewards.
 
     Shao et al. 2024, "DeepSeekMath", https://arxiv.org/abs/2402.03300.
     """
@@ -24,7 +24,7 @@ def z_scores(rewards: Tensor, dim: int) -> Tensor:
 
 
 def leave_one_out(rewards: Tensor, dim: int) -> Tensor:
-    """For each rollout, the mean reward of the group's other rollouts; needs at least two.
+    """Mean reward of the group's other rollouts, for each rollout; requires at least two.
 
     Kool, van Hoof and Welling 2019, "Buy 4 REINFORCE Samples, Get a Baseline for Free!",
     https://openreview.net/forum?id=r1lgTGL5DE.
@@ -33,23 +33,23 @@ def leave_one_out(rewards: Tensor, dim: int) -> Tensor:
 
 
 def mixed_rate(success: Tensor, size: int) -> Tensor:
-    """1 - q^K - (1 - q)^K: the probability that K rollouts do not all succeed or all fail.
+    """1 - q^K - (1 - q)^K: probability that K rollouts include both successes and failures.
 
     Args:
-        success: float, the probability q of a success.
+        success: float, the probability q of success.
         size: K.
     """
     return 1.0 - success**size - (1.0 - success) ** size
 
 
 def mixed_reward_rate(chances: Tensor, rewards: Tensor, size: int) -> Tensor:
-    """1 - sum_r P(R = r)^K: the probability that K rollouts do not all earn the same, [...].
+    """1 - sum_r P(R = r)^K: probability that the rewards of K rollouts are not all equal, [...].
 
     With rewards 0 and 1 this is `mixed_rate`.
 
     Args:
-        chances: float [..., O], the probabilities of all outputs; they add up to 1.
-        rewards: float [..., O], what each output earns.
+        chances: float [..., O], the probabilities of all outputs, which sum to 1.
+        rewards: float [..., O], the reward of each output.
         size: K.
     """
     levels = [(chances * (rewards == level)).sum(-1) for level in rewards.unique()]

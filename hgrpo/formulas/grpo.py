@@ -1,6 +1,6 @@
-"""GRPO and its relatives: rollouts of a group, or candidates of a prefix, are compared and clipped.
+"""GRPO and variants: clipped surrogates with advantages relative to a group or candidates.
 
-Sources stand at `clip.ppo_clip`, `group.z_scores`, `group.centred` and `kl.kl_k3`.
+See `clip.ppo_clip`, `group.z_scores`, `group.centred` and `kl.kl_k3` for sources.
 """
 
 import math
@@ -26,37 +26,37 @@ _NORMS: Mapping[str, Callable[[Tensor], Tensor]] = {
 
 
 class Clip(Rule):
-    """A symmetric clip, and a penalty to the old policy."""
+    """A symmetric clip, and a KL penalty to the old policy."""
 
-    # At 0, rounding would decide which tokens train. The same holds for the clips below.
-    clip: float = Field(0.2, gt=0, description="the ratio is clipped to 1 plus and minus this")
-    beta: float = Field(0.04, ge=0, description="weight of the k3 penalty to the old policy")
+    # At 0, rounding would determine which tokens train. The same holds for the clips below.
+    clip: float = Field(0.2, gt=0, description="ratios are clipped to [1 - clip, 1 + clip]")
+    beta: float = Field(0.04, ge=0, description="weight of the k3 KL penalty to the old policy")
 
 
 class GRPO(Clip):
-    """Z-scores, a symmetric clip, and a penalty to the policy that sampled.
+    """Z-scores, a symmetric clip, and a KL penalty to the behaviour policy.
 
-    Kept: z-scores, the clip and the k3 penalty. Changed: the penalty pulls to the policy that
-    sampled, and not to a fixed reference. Its parts can be changed one by one.
+    Kept: z-scores, the clip and the k3 penalty. Changed: the penalty is relative to the behaviour
+    policy instead of a fixed reference. The parts can be configured separately.
     """
 
     grouped = True
     needs = GROUPS
 
     clip: float | None = Field(
-        0.2, gt=0, description="the ratio is clipped to 1 plus and minus this; null: it is not"
+        0.2, gt=0, description="ratios are clipped to [1 - clip, 1 + clip]; null: no clipping"
     )
     norm: Literal["std", "mean", "none"] = Field(
         "std",
-        description="std: z-scores; mean: centred rewards; none: rewards as they are",
+        description="std: z-scores; mean: centred rewards; none: raw rewards",
     )
     reduction: Literal["token", "rollout"] = Field(
-        "token", description="token: mean over tokens; rollout: tokens of a rollout add up"
+        "token", description="token: mean over tokens; rollout: mean over rollouts of token sums"
     )
 
     def term(self, seen: Seen) -> Term:
         advantages = _NORMS[self.norm](seen.rollout.rewards)
-        # A ratio lies above 0, so the band from 0 to infinity clips nothing.
+        # Ratios are positive, so the band from 0 to infinity does not clip.
         band = (1.0, math.inf) if self.clip is None else (self.clip, self.clip)
         terms, metrics = _clipped(seen, advantages, *band, self.beta)
         reduce = _over_rollouts if self.reduction == "rollout" else Seen.mean
@@ -64,10 +64,10 @@ class GRPO(Clip):
 
 
 class DrGRPO(Clip):
-    """Centred rewards, and rollouts add up their tokens.
+    """GRPO with centred rewards and sums over tokens.
 
-    Kept: centred rewards, and sums over tokens. All outputs have one length, so a bias by length
-    cannot show. Changed: GRPO's penalty stays, as in the original.
+    Kept: centred rewards, and sums over tokens. All outputs have equal lengths, so there is no
+    length bias. Changed: GRPO's penalty is kept, as in the original.
     """
 
     grouped = True
@@ -80,17 +80,17 @@ class DrGRPO(Clip):
 
 
 class DAPOLite(Rule):
-    """Z-scores, the upper clip wider, no penalty.
+    """GRPO with a wider upper clip and without a KL penalty.
 
-    Kept: the wider upper clip and the mean over tokens, without a penalty. Left out: sampling until
-    groups are mixed, and the reward for length; all outputs have one length.
+    Kept: the wider upper clip, the mean over tokens, and no penalty. Omitted: dynamic sampling, and
+    the length reward, because all outputs have equal lengths.
     """
 
     grouped = True
     needs = (*GROUPS, "no_kl")
 
-    low: float = Field(0.2, gt=0, description="the ratio is clipped below 1 minus this")
-    high: float = Field(0.28, gt=0, description="the ratio is clipped above 1 plus this")
+    low: float = Field(0.2, gt=0, description="lower clip range: ratios are clipped at 1 - low")
+    high: float = Field(0.28, gt=0, description="upper clip range: ratios are clipped at 1 + high")
 
     def term(self, seen: Seen) -> Term:
         advantages = z_scores(seen.rollout.rewards, -1)
@@ -99,13 +99,13 @@ class DAPOLite(Rule):
 
 
 class DAPO(DAPOLite):
-    """Another name of DAPOLite."""
+    """Alias of DAPOLite."""
 
 
 class GRPOToken(Clip):
-    """Z-scores over the candidates of a prefix, whose clipped terms add up.
+    """GRPO over the candidates of each prefix instead of rollouts; their clipped terms are summed.
 
-    The original's own: GRPO's terms over the candidates of each prefix, in place of rollouts.
+    This rule comes from the original.
     """
 
     agents_lack = "rewards of several candidates at every token"
@@ -136,7 +136,7 @@ def _over_rollouts(seen: Seen, terms: Tensor) -> Tensor:
 def _clipped(
     seen: Seen, advantages: Tensor, low: float, high: float, beta: float
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Clipped terms [S, N, K, M, T] of advantages [S, N, K], and columns of the log."""
+    """Clipped terms [S, N, K, M, T] of advantages [S, N, K], and log columns."""
     terms, columns = surrogate(seen, seen.over_tokens(advantages), low, high)
     divergence = kl_k3(seen.logprobs, seen.rollout.behaviour)
     return terms + beta * divergence, columns | {"reverse_kl_mean": seen.mean(divergence.detach())}

@@ -2,12 +2,12 @@
 
 from hgrpo.formulas.tensors import Tensor, check_shapes, torch
 
-# Beyond this the two policies have nothing in common.
+# Bound of log ratios; larger ones only occur between unrelated policies.
 _LARGEST_LOG_RATIO = 20.0
 
 
 def ratios(logprobs: Tensor, behaviour: Tensor) -> Tensor:
-    """exp(logprobs - behaviour) without a gradient; the exponent is kept within +-20."""
+    """exp(logprobs - behaviour) without a gradient; the exponent is clamped to +-20."""
     check_shapes(logprobs, behaviour)
     bounded = (logprobs - behaviour).clamp(-_LARGEST_LOG_RATIO, _LARGEST_LOG_RATIO)
     return torch.exp(bounded).detach()
@@ -21,15 +21,15 @@ def importance_weights(old: Tensor, behaviour: Tensor, cap: float) -> Tensor:
     Efficient RL Framework Secretly Brings You Off-Policy RL Training",
     https://fengyao.notion.site/off-policy-rl.
 
-    `old` holds the trainer's log-probs before the first optimiser step; `behaviour` holds the
-    engine's log-probs. The result carries no gradient.
+    `old` contains the trainer's log-probs before the first optimiser step, `behaviour` the engine's
+    log-probs. The result has no gradient.
     """
     check_shapes(old, behaviour)
     return torch.exp(old - behaviour).clamp(max=cap).detach()
 
 
 def truncated_share(old: Tensor, behaviour: Tensor, cap: float) -> Tensor:
-    """Share of tokens whose importance weight exceeds `cap`: a scalar. Shapes are not checked."""
+    """Fraction of tokens with an importance weight above `cap`, a scalar. Shapes are unchecked."""
     return (torch.exp(old - behaviour) > cap).float().mean()
 
 

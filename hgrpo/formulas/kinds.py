@@ -1,4 +1,4 @@
-"""Finds update rules by name: a rule is a class of a module in this package."""
+"""Registry of update rules; a rule is a class in a module of this package."""
 
 import inspect
 import pkgutil
@@ -26,7 +26,7 @@ def every() -> dict[str, type[Rule]]:
 
 
 def of_piece(piece: str) -> dict[str, type[Rule]]:
-    """The rules by which a piece of the sandbox trains, by name."""
+    """The rules of a piece of the sandbox, by name."""
     return {name: rule for name, rule in every().items() if rule.piece == piece}
 
 
@@ -36,7 +36,7 @@ def known() -> list[str]:
 
 
 def module_name(rule: str) -> str:
-    """Dotted name of a rule's module; a round's code hash covers what the module imports."""
+    """Dotted name of a rule's module; a round's code hash includes the module's imports."""
     return every()[rule].__module__
 
 
@@ -44,11 +44,11 @@ def load(rule: str) -> type[Rule]:
     """A rule that trains agents.
 
     Raises:
-        ValueError: no rule has that name, or it needs what an agent's task does not have.
+        ValueError: no rule has that name, or its requirements are not met by agents' tasks.
     """
     lacks = rule in every() and every()[rule].agents_lack
     if lacks:
-        raise ValueError(f"rule: {rule} needs {lacks}, which an agent's task does not give")
+        raise ValueError(f"rule: {rule} requires {lacks}, which agents' tasks do not provide")
     if rule not in known():
         raise ValueError(f"rule: no update rule {rule!r}{did_you_mean(str(rule), known())}")
     return every()[rule]

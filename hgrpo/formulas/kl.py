@@ -1,4 +1,4 @@
-"""Estimates of the KL divergence from single tokens. Tensors are float, of equal shapes."""
+"""Per-token estimates of the KL divergence. Tensors are float, of equal shapes."""
 
 from collections.abc import Callable, Mapping
 from typing import Literal
@@ -11,17 +11,17 @@ KlForm = Literal["k2", "k3", "k3_k2_gradient", "k3_ratio"]
 def kl_k2(logprobs: Tensor, reference: Tensor) -> Tensor:
     """d^2 / 2 with d = logprobs - reference, in nats.
 
-    As an estimate of KL(policy || reference) it is biased. Its gradient, d times that of the
-    log-prob, is unbiased if the tokens were sampled from the policy. See `kl_k3` for the source.
+    As an estimate of KL(policy || reference) it is biased. Its gradient, d times the gradient of
+    the log-prob, is unbiased if the policy sampled the tokens. See `kl_k3` for the source.
     """
     check_shapes(logprobs, reference)
     return 0.5 * (logprobs - reference).square()
 
 
 def kl_k3_k2_gradient(logprobs: Tensor, reference: Tensor) -> Tensor:
-    """The value of `kl_k3` with the gradient of `kl_k2`: both are unbiased on the policy's tokens.
+    """The value of `kl_k3` with the gradient of `kl_k2`; both are unbiased on-policy.
 
-    The gradient of `kl_k3` itself, in expectation, is that of the other divergence,
+    The gradient of `kl_k3` itself is, in expectation, the gradient of the reversed divergence
     KL(reference || policy).
     """
     square = kl_k2(logprobs, reference)
@@ -31,8 +31,8 @@ def kl_k3_k2_gradient(logprobs: Tensor, reference: Tensor) -> Tensor:
 def kl_k3(logprobs: Tensor, reference: Tensor) -> Tensor:
     """exp(d) - 1 - d with d = reference - logprobs: the k3 estimate of KL(policy || reference).
 
-    Each term is in nats and at least 0. It is 0 where the two policies agree. The estimate is
-    unbiased if the tokens were sampled from the policy. See Schulman 2020, "Approximating KL
+    Each term is in nats and at least 0, and 0 if both log-probs are equal. The estimate is
+    unbiased if the policy sampled the tokens. See Schulman 2020, "Approximating KL
     Divergence", http://joschu.net/blog/kl-approx.html.
     """
     check_shapes(logprobs, reference)
@@ -40,7 +40,7 @@ def kl_k3(logprobs: Tensor, reference: Tensor) -> Tensor:
     return torch.expm1(d) - d
 
 
-# By the name that `training.kl.form` gives; `kl_penalty` adds `k3_ratio`.
+# By `training.kl.form`; `kl_penalty` adds `k3_ratio`.
 KL_FORMS: Mapping[KlForm, Callable[[Tensor, Tensor], Tensor]] = {
     "k2": kl_k2,
     "k3": kl_k3,
@@ -49,12 +49,12 @@ KL_FORMS: Mapping[KlForm, Callable[[Tensor, Tensor], Tensor]] = {
 
 
 def kl_penalty(form: KlForm, logprobs: Tensor, reference: Tensor, behaviour: Tensor) -> Tensor:
-    """The penalty of each token by its form, in nats.
+    """The configured KL penalty of each token, in nats.
 
     `k3_ratio` is `kl_k3` times exp(logprobs - behaviour), with the gradient of both factors. If
-    `behaviour` sampled the tokens, value and gradient are, in expectation, those of
-    KL(policy || reference), also after optimiser steps. See DeepSeek-AI 2025, "DeepSeek-V3.2",
-    https://arxiv.org/abs/2512.02556. TRL has it as `use_bias_correction_kl`.
+    `behaviour` sampled the tokens, its value and gradient are unbiased for KL(policy || reference),
+    even after optimiser steps. See DeepSeek-AI 2025, "DeepSeek-V3.2",
+    https://arxiv.org/abs/2512.02556. In TRL, this is `use_bias_correction_kl`.
     """
     if form != "k3_ratio":
         return KL_FORMS[form](logprobs, reference)

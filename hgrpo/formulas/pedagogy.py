@@ -1,7 +1,7 @@
-"""A teacher's reward: success, less a penalty for surprising the student.
+"""A teacher's reward: success minus a penalty for surprising the student.
 
-See "Pedagogical RL", https://noahziems.com/pedagogical-rl. Tensors have one entry a rollout;
-`penalty` is at least 0, for example `surprise.spike`.
+See "Pedagogical RL", https://noahziems.com/pedagogical-rl. Tensors have one entry per rollout;
+`penalty` is at least 0, for example `spike`.
 """
 
 import math
@@ -20,22 +20,22 @@ _FLOOR = 1e-8
 
 
 def learnability(penalty: Tensor, strength: float) -> Tensor:
-    """exp(-strength penalty), in (0, 1]; 1 for a rollout that the student would have made."""
+    """exp(-strength penalty), in (0, 1]; 1 for a rollout that the student would produce."""
     return (-strength * penalty).exp()
 
 
 def product_reward(success: Tensor, penalty: Tensor, strength: float) -> Tensor:
-    """Success times learnability: a failure earns 0, however easy it is to follow."""
+    """Success times learnability: a failure always earns 0."""
     return success * learnability(penalty, strength)
 
 
 def additive_reward(success: Tensor, penalty: Tensor, strength: float) -> Tensor:
-    """Success - strength penalty: an easy failure can earn more than a hard success."""
+    """Success - strength penalty: an expected failure can earn more than a surprising success."""
     return success - strength * penalty
 
 
 def surprise_gaps(table: Tensor, chosen: Tensor) -> Tensor:
-    """max_a log p(a) - log p(chosen), in nats, at least 0; 0 where the policy would do the same.
+    """max_a log p(a) - log p(chosen), in nats, at least 0; 0 if `chosen` is the most likely token.
 
     Args:
         table: float [..., V].
@@ -47,28 +47,28 @@ def surprise_gaps(table: Tensor, chosen: Tensor) -> Tensor:
 def spike(gaps: Tensor, beta: float) -> Tensor:
     """(logsumexp(beta gaps) - log T) / beta over the T tokens of the last axis.
 
-    Towards beta = 0 it is the mean gap, towards infinity the largest: one token that the policy
-    would never emit weighs more than many that are a little unlikely.
+    It approaches the mean gap for beta -> 0 and the largest gap for beta -> infinity, so a single
+    very unlikely token outweighs many slightly unlikely ones.
     """
     return (torch.logsumexp(beta * gaps, -1) - math.log(gaps.shape[-1])) / beta
 
 
 def surprisal_gates(logprobs: Tensor, kappa: float, gamma: float) -> Tensor:
-    """sigmoid(kappa (log p - gamma)), without a gradient: near 1 for tokens likelier than e^gamma.
+    """sigmoid(kappa (log p - gamma)), no gradient: near 1 for tokens more likely than e^gamma.
 
-    The policy moves while it imitates, so the gates belong to its current log-probs.
+    The gates use the current log-probs, because the policy changes during imitation.
     """
     return torch.sigmoid(kappa * (logprobs.detach() - gamma))
 
 
 def weighted_imitation(logprobs: Tensor, weights: Tensor) -> Tensor:
-    """-sum w log p / sum w over the tokens of the last axis; equal weights give the plain loss."""
+    """-sum w log p / sum w over the tokens of the last axis."""
     check_shapes(logprobs, weights)
     return -(weights * logprobs).sum(-1) / weights.sum(-1).clamp(min=_FLOOR)
 
 
 class StudentGRPO(Rule):
-    """GRPO without a penalty; the student learns from its own rollouts."""
+    """GRPO without a KL penalty, on the student's own rollouts."""
 
     piece = "pedagogy"
     grouped = True
@@ -76,20 +76,20 @@ class StudentGRPO(Rule):
     # Whether a teacher explores in place of the student.
     teaches: ClassVar[bool] = False
 
-    # At 0, rounding would decide which tokens train.
-    clip: float = Field(0.2, gt=0, description="the ratio is clipped to 1 plus and minus this")
+    # At 0, rounding would determine which tokens train.
+    clip: float = Field(0.2, gt=0, description="ratios are clipped to [1 - clip, 1 + clip]")
 
     def term(self, seen: Seen) -> Term:
-        """The clipped surrogate of the policy that compares its rollouts: teacher or student."""
+        """The clipped surrogate of the exploring policy, which is the teacher or the student."""
         advantages = seen.over_tokens(z_scores(seen.rollout.rewards, -1))
         terms, columns = surrogate(seen, advantages, self.clip, self.clip)
         return Term(seen.mean(terms), columns)
 
 
 class TeacherRL(StudentGRPO):
-    """The teacher is paid for success less the student's mean surprisal; plain imitation.
+    """The teacher's reward is success minus the student's mean surprisal; plain imitation.
 
-    The original's own control.
+    A control from the original.
     """
 
     needs = ("groups", "teacher_steps", "penalty_counts")
@@ -97,16 +97,16 @@ class TeacherRL(StudentGRPO):
 
     strength: float = Field(0.5, ge=0, description="weight of the penalty")
     imitated: Literal["all", "correct"] = Field(
-        "all", description="rollouts of the teacher that the student imitates"
+        "all", description="teacher rollouts that the student imitates"
     )
 
     def pay(
         self, success: Tensor, table: Tensor, actions: Tensor
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """The teacher's rewards for its rollouts, [S, N, K], and columns of the log, [S] each.
+        """The teacher's rewards for its rollouts, [S, N, K], and log columns, [S] each.
 
         Args:
-            success: 1 for a right answer, [S, N, K].
+            success: 1 for a correct answer, [S, N, K].
             table: the student's log-probs along the rollouts, [S, N, K, 1, T, V].
             actions: the rollouts, int64 [S, N, K, 1, T].
         """
@@ -120,19 +120,19 @@ class TeacherRL(StudentGRPO):
         return paid, {name: seed_mean(values) for name, values in columns.items()}
 
     def imitate(self, seen: Seen) -> Term:
-        """Cross-entropy to the teacher's tokens, over all rollouts or right ones."""
+        """Cross-entropy to the teacher's tokens, over all or correct rollouts."""
         loss = self.imitation_loss(seen, torch.ones_like(seen.logprobs))
         return Term(loss, {"sft_loss": loss.detach()})
 
     def imitation_loss(self, seen: Seen, weights: Tensor) -> Tensor:
-        """Cross-entropy [S] to the imitated rollouts, with `weights` of their tokens."""
+        """Cross-entropy [S] to the imitated rollouts, with token weights `weights`."""
         rollout = seen.rollout
         keep = rollout.keep * rollout.clean if self.imitated == "correct" else rollout.keep
         return seed_mean(weighted_imitation(seen.logprobs, weights).squeeze(-1), keep)
 
 
 class PedagogicalRL(TeacherRL):
-    """The teacher is paid for success that does not surprise the student; gated imitation.
+    """The teacher's reward is success times learnability for the student; gated imitation.
 
     Kept: success times learnability, the spike, and gated imitation. Other values of `reward`,
     `penalty`, `imitation` and `imitated` are controls.
@@ -142,20 +142,20 @@ class PedagogicalRL(TeacherRL):
 
     reward: Literal["product", "additive"] = Field(
         "product",
-        description="product: success times exp(-strength penalty); additive: success minus "
-        "strength times penalty",
+        description="product: success * exp(-strength * penalty); additive: success - strength * "
+        "penalty",
     )
     penalty: Literal["spike", "mean", "surprisal"] = Field(
         "spike",
-        description="of the student's gaps to its likeliest token: spike: a soft maximum; mean: "
-        "their mean. surprisal: the mean of its -log p",
+        description="spike: soft maximum of the student's log-prob gaps to its most likely token; "
+        "mean: mean of these gaps; surprisal: mean of the student's -log p",
     )
     imitation: Literal["gated", "plain"] = Field(
-        "gated", description="gated: tokens that surprise the student count less"
+        "gated", description="gated: tokens that surprise the student have less weight"
     )
     beta: float = Field(5.0, gt=0, description="spike: sharpness of the soft maximum, per nat")
     kappa: float = Field(4.0, gt=0, description="gated: steepness of the gate, per nat")
-    gamma: float = Field(-2.5, description="gated: log-prob at which the gate is a half")
+    gamma: float = Field(-2.5, description="gated: log-prob at which the gate is 1/2")
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -203,5 +203,5 @@ class PedagogicalRL(TeacherRL):
 
 
 def _surprisal(table: Tensor, actions: Tensor) -> Tensor:
-    """The mean over a rollout's tokens of -log p, in nats, [S, N, K]."""
+    """Mean of -log p over a rollout's tokens, in nats, [S, N, K]."""
     return -taken(table, actions)[..., 0, :].mean(-1)

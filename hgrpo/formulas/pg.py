@@ -1,4 +1,4 @@
-"""The score-function gradient, plain and with capped importance weights."""
+"""The score-function gradient, with and without truncated importance weights."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from hgrpo.formulas.tensors import Tensor, check_shapes, torch
 
 
 def policy_gradient(logprobs: Tensor, weights: Tensor) -> Tensor:
-    """-w log p, where w carries no gradient; with w = A the REINFORCE estimator.
+    """-w log p with w detached; with w = A, this is the REINFORCE estimator.
 
     Williams 1992, "Simple Statistical Gradient-Following Algorithms for Connectionist
     Reinforcement Learning", https://doi.org/10.1007/BF00992696.
@@ -21,7 +21,7 @@ def policy_gradient(logprobs: Tensor, weights: Tensor) -> Tensor:
 
 
 def pg_weights(logprobs: Tensor, behaviour: Tensor, advantages: Tensor, cap: float) -> Tensor:
-    """min(r, cap) A with r = exp(logprobs - behaviour), token by token.
+    """min(r, cap) A with r = exp(logprobs - behaviour), per token.
 
     Ionides 2008, "Truncated Importance Sampling", https://doi.org/10.1198/106186008X320456.
     """
@@ -31,30 +31,30 @@ def pg_weights(logprobs: Tensor, behaviour: Tensor, advantages: Tensor, cap: flo
 def traj_pg_weights(
     logprobs: Tensor, behaviour: Tensor, advantages: Tensor, mask: Tensor, cap: float
 ) -> Tensor:
-    """min(prod_t r_t, cap) A: every token of a trajectory gets the trajectory's own ratio.
+    """min(prod_t r_t, cap) A: every token gets the ratio of its whole trajectory.
 
-    On trajectories of one token these are the weights of `pg.pg_weights`. The product is the
-    exact importance weight of off-policy evaluation: Precup, Sutton and Singh 2000, "Eligibility
-    Traces for Off-Policy Policy Evaluation", https://scholarworks.umass.edu/cs_faculty_pubs/80.
+    For trajectories of one token, this equals `pg_weights`. The product is the exact importance
+    weight of off-policy evaluation: Precup, Sutton and Singh 2000, "Eligibility Traces for
+    Off-Policy Policy Evaluation", https://scholarworks.umass.edu/cs_faculty_pubs/80.
 
     Args:
-        logprobs: float [..., T]; tokens lie along the last axis.
-        mask: float [..., T], 1 for tokens that exist and 0 for others.
+        logprobs: float [..., T].
+        mask: float [..., T], 1 for valid tokens and 0 for padding.
     """
     whole = ((logprobs - behaviour) * mask).sum(-1, keepdim=True)
     return torch.exp(whole).clamp(max=cap).detach() * advantages.detach()
 
 
 class Capped(Rule):
-    """The cap of importance weights."""
+    """Base class with the cap of importance weights."""
 
     cap: float = Field(10.0, gt=0, description="largest importance weight")
 
 
 class REINFORCE(TokenRule):
-    """The weight of a token is its advantage, whatever its ratio.
+    """The policy gradient without importance weights.
 
-    Kept whole. The run's `baseline` is subtracted.
+    Unchanged. The run's `baseline` is subtracted.
     """
 
     agents = True
@@ -64,10 +64,10 @@ class REINFORCE(TokenRule):
 
 
 class PG(Capped, TokenRule):
-    """REINFORCE, where every token has its own capped ratio.
+    """REINFORCE with truncated importance weights per token.
 
-    Kept: truncated importance weights, one for each token. Left out: the ratios of earlier tokens,
-    by which an exact weight is multiplied.
+    Kept: truncated importance weights, one per token. Omitted: the ratios of earlier tokens, which
+    are factors of the exact weight.
     """
 
     agents = True
@@ -81,7 +81,7 @@ class PG(Capped, TokenRule):
 
 
 class TrajPG(Capped):
-    """REINFORCE, where every token has the capped ratio of its whole rollout.
+    """REINFORCE with one truncated importance weight per rollout.
 
     Kept: the product of a trajectory's ratios. Changed: `cap` bounds the product.
     """
@@ -95,5 +95,5 @@ class TrajPG(Capped):
 
 
 def weighted(seen: Seen, weights: Tensor, **metrics: Tensor) -> Term:
-    """The mean of -w log p over the tokens that take part; the log gets the means of `metrics`."""
+    """Mean of -w log p over the included tokens, with the means of `metrics` as log columns."""
     return Term(seen.mean(policy_gradient(seen.logprobs, weights)), seen.means(metrics))

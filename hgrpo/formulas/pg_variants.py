@@ -1,4 +1,4 @@
-"""Relatives of the policy gradient, for the sandbox: other credit and weights, and a regression."""
+"""Variants of the policy gradient for the sandbox: other credit and weights, and a regression."""
 
 from pydantic import Field
 
@@ -13,16 +13,16 @@ _FLOOR = 1e-8
 
 
 def maxrl_advantages(rewards: Tensor, dim: int) -> Tensor:
-    """(R - mean) / (mean + 1e-8) over the group's axis `dim`; rewards are 0 or 1.
+    """(R - mean) / (mean + 1e-8) over the group axis `dim`; rewards are 0 or 1.
 
-    In expectation this is the gradient of a truncated series of log-likelihood: "Maximum
-    Likelihood Reinforcement Learning", https://arxiv.org/abs/2602.02710.
+    In expectation, this is the gradient of a truncated series expansion of the log-likelihood:
+    "Maximum Likelihood Reinforcement Learning", https://arxiv.org/abs/2602.02710.
     """
     return centred(rewards, dim) / (rewards.mean(dim, keepdim=True) + _FLOOR)
 
 
 class MaxRL(Capped):
-    """Centred rewards over the group's success rate.
+    """PG with centred rewards divided by the group's success rate.
 
     Kept: the advantage. The ratio is capped as in PG.
     """
@@ -42,7 +42,7 @@ class MaxRL(Capped):
 
 
 def prefix_values(rewards: Tensor, actions: Tensor) -> Tensor:
-    """V [..., K, T + 1]: the mean reward of the group's rollouts that share the first t tokens.
+    """V [..., K, T + 1]: mean reward over the group's rollouts with the same first t tokens.
 
     Args:
         rewards: float [..., K].
@@ -55,9 +55,9 @@ def prefix_values(rewards: Tensor, actions: Tensor) -> Tensor:
 
 
 def tempo_advantages(rewards: Tensor, actions: Tensor) -> Tensor:
-    """A_t = (R - mean + V(s_t+1) - V(s_t)) / std, float [..., K, T]; 0 in groups of equal rewards.
+    """A_t = (R - mean + V(s_t+1) - V(s_t)) / std, float [..., K, T]; 0 for equal rewards.
 
-    The paper that names TEMPO: https://arxiv.org/abs/2509.18314. Arguments: see `prefix_values`.
+    TEMPO is from https://arxiv.org/abs/2509.18314. See `prefix_values` for the arguments.
     """
     values = prefix_values(rewards, actions)
     change = values[..., 1:] - values[..., :-1]
@@ -67,7 +67,7 @@ def tempo_advantages(rewards: Tensor, actions: Tensor) -> Tensor:
 
 
 class TEMPO(Capped):
-    """Z-scores plus the change of the prefix tree's values; on bandits z-scores alone.
+    """PG with z-scores plus changes in the prefix tree's values; on bandits, only z-scores.
 
     Kept: the credit. The ratio is capped as in PG.
     """
@@ -94,29 +94,29 @@ class TEMPO(Capped):
 
 
 def _moved(rollout: Rollout) -> Tensor:
-    """1 for tokens at which the prefix tree's value changes, [S, N, K, M, T]; 0 on bandits."""
+    """1 for tokens that change the prefix tree's value, [S, N, K, M, T]; 0 on bandits."""
     values = prefix_values(rollout.rewards, rollout.actions.flatten(3))
     moved = (values.diff(dim=-1) != 0).float().view_as(rollout.actions)
     return moved if moved.shape[-1] > 1 else torch.zeros_like(moved)
 
 
 def log_growth_weights(logprobs: Tensor, advantages: Tensor, success: Tensor) -> Tensor:
-    """A / p for a success, and A for a failure; for one-step tasks with rewards 0 and 1.
+    """A / p for a success and A for a failure, for one-step tasks with rewards 0 and 1.
 
-    Without a baseline, a success then contributes grad log p / p, whose mean over the policy is
-    that of log-success up to failures' terms. The rule is the original sandbox's own.
+    Without a baseline, a success contributes grad log p / p. Its mean over the policy is the
+    gradient of log-success, up to the terms of failures. The rule comes from the original sandbox.
 
     Args:
-        success: float, 1 where the sample was right, else 0.
+        success: float, 1 for a correct sample, else 0.
     """
     inverse = torch.exp(-logprobs.detach().clamp(min=-20.0))
     return advantages.detach() * torch.where(success > 0, inverse, torch.ones_like(inverse))
 
 
 class LogGrowth(Rule):
-    """Successes are divided by their probability.
+    """The policy gradient with successes divided by their probability.
 
-    The original's own, for tasks of one step.
+    This comes from the original and is for one-step tasks.
     """
 
     needs = ("bandit", "no_kl", "clean")
@@ -130,22 +130,22 @@ class LogGrowth(Rule):
 def mirror_descent(log_ratio: Tensor, advantages: Tensor, tau: float) -> Tensor:
     """(tau log(p / p_behaviour) - A)^2 with A = R - E[R].
 
-    It is 0 where p is proportional to p_behaviour exp(A / tau), up to the partition function. See
+    It is 0 if p = p_behaviour exp(A / tau), up to the partition function. See
     "Kimi k1.5: Scaling Reinforcement Learning with LLMs", section 2.3,
     https://arxiv.org/abs/2501.12599, and its analysis, https://arxiv.org/abs/2602.05933.
 
     Args:
-        log_ratio: float, the log-ratio of a whole rollout, with its gradient.
+        log_ratio: float, the log-ratio of a whole rollout, with gradient.
     """
     check_shapes(log_ratio, advantages)
     return (tau * log_ratio - advantages.detach()).square()
 
 
 class PMDMean(Rule):
-    """The log-ratio of a rollout is fitted to its reward less the mean reward.
+    """Regression of a rollout's log-ratio on its reward minus the mean reward.
 
-    Kept: the regression, (tau log-ratio - (R - mean R))^2. The mean reward is exact where the task
-    states it, else that of the batch.
+    Kept: the regression, (tau log-ratio - (R - mean R))^2. The mean reward is exact if the task
+    provides it, and otherwise the mean of the batch.
     """
 
     tau: float = Field(1.0, gt=0, description="temperature of the regression")

@@ -1,4 +1,4 @@
-"""Rules that weigh a token by its importance ratio: ASPO by its inverse, R2VPO with a penalty."""
+"""Rules with token weights from importance ratios: ASPO (inverse ratio), R2VPO (penalty)."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ def aspo_weights(
 ) -> Tensor:
     """w A with w = min(1 / r, 1 + clip_high) if A > 0, and max(r, 1 - clip_low) otherwise.
 
-    A positive token that the policy already makes more likely (r > 1) weighs less, not more.
+    Tokens with A > 0 that have already become more likely (r > 1) get less weight, not more.
     "ASPO: Asymmetric Importance Sampling Policy Optimization", https://arxiv.org/abs/2510.06062.
     """
     ratio = ratios(logprobs, behaviour)
@@ -26,19 +26,19 @@ def aspo_weights(
 
 
 class ASPO(TokenRule):
-    """A success is weighted by the inverse of its ratio, at most 1 + high; a failure by its ratio,
-    at least 1 - low.
+    """The policy gradient weighted by the inverse ratio, up to 1 + high, for positive advantages,
+    and by the ratio, from 1 - low, for others.
 
     Kept: inverse ratios for tokens of positive advantage, and bounds on the weights. Changed:
-    advantages are rewards less the run's `baseline`; no groups are compared.
+    advantages are rewards minus the run's `baseline`, without groups.
     """
 
     agents = True
     needs = ("off_policy",)
     of_training = {"low": "clip_low", "high": "clip_high"}
 
-    low: float = Field(0.2, ge=0, description="a ratio counts at least 1 minus this if A <= 0")
-    high: float = Field(0.28, ge=0, description="an inverse ratio counts at most 1 plus this")
+    low: float = Field(0.2, ge=0, description="minimum ratio is 1 - low if advantage <= 0")
+    high: float = Field(0.28, ge=0, description="maximum inverse ratio is 1 + high")
 
     def terms(self, logprobs: Tensor, old: Tensor, advantages: Tensor) -> Tensor:
         weights = aspo_weights(logprobs, old, advantages, self.low, self.high)
@@ -57,19 +57,19 @@ class ASPO(TokenRule):
 def r2vpo_weights(
     logprobs: Tensor, behaviour: Tensor, advantages: Tensor, penalty: float
 ) -> Tensor:
-    """r (A - 2 penalty (r - 1)): the gradient of r A - penalty (r - 1)^2. No ratio is capped.
+    """r (A - 2 penalty (r - 1)): the gradient of r A - penalty (r - 1)^2, without a cap.
 
-    The paper that names R2VPO: https://arxiv.org/abs/2601.03320.
+    R2VPO is from https://arxiv.org/abs/2601.03320.
     """
     ratio = ratios(logprobs, behaviour)
     return ratio * (advantages.detach() - 2.0 * penalty * (ratio - 1.0))
 
 
 class R2VPO(TokenRule):
-    """The ratio weighs a token, and its variance is penalised.
+    """The policy gradient weighted by the ratio, with a penalty on the ratio's variance.
 
-    Kept: a penalty on the variance of the ratio in place of a clip. Changed: its weight is fixed;
-    the paper adapts it by a primal-dual step.
+    Kept: a penalty on the variance of the ratio instead of a clip. Changed: the penalty weight is
+    fixed, while the paper adapts it by a primal-dual method.
     """
 
     agents = True

@@ -1,4 +1,4 @@
-"""The weights with which a loss averages its terms."""
+"""Weights for the reduction of a loss over tokens."""
 
 from typing import Literal
 
@@ -12,23 +12,23 @@ def token_weights(
 ) -> Tensor:
     """Weights [N] of the per-token terms. The loss is the weighted sum.
 
-    With `token` every token counts the same, so long trajectories weigh more: the token-level loss
-    of DAPO (https://arxiv.org/abs/2503.14476). With `sequence` every trajectory counts the same:
-    the sample-level loss of GRPO (Shao et al. 2024, "DeepSeekMath",
-    https://arxiv.org/abs/2402.03300). In both cases the weights add up to 1. With `constant` every
-    token weighs 1 / (B constant), however long its trajectory is: the loss of Dr. GRPO (Liu et al.
-    2025, "Understanding R1-Zero-Like Training", https://arxiv.org/abs/2503.20783).
+    `token` weights all tokens equally, so long trajectories have more weight: the token-level loss
+    of DAPO (https://arxiv.org/abs/2503.14476). `sequence` weights all trajectories equally: the
+    sample-level loss of GRPO (Shao et al. 2024, "DeepSeekMath", https://arxiv.org/abs/2402.03300).
+    In both cases the weights sum to 1. `constant` gives every token the weight 1 / (B constant),
+    regardless of length: the loss of Dr. GRPO (Liu et al. 2025, "Understanding R1-Zero-Like
+    Training", https://arxiv.org/abs/2503.20783).
 
     Args:
         sequence_lengths: int64 [B], the number of sampled tokens of each sequence. Pass the whole
-            minibatch, so that the loss does not depend on how it is cut into micro-batches.
+            minibatch, so that the loss does not depend on its split into micro-batches.
         constant: the divisor of the reduction `constant`.
 
     Raises:
         ValueError: `sequence_lengths` is not one-dimensional.
     """
     if sequence_lengths.dim() != 1:
-        raise ValueError(f"sequence lengths of shape {tuple(sequence_lengths.shape)}, not [B]")
+        raise ValueError(f"sequence_lengths must be [B], not {tuple(sequence_lengths.shape)}")
     lengths = sequence_lengths.double()
     if reduction == "token":
         weights = torch.ones_like(lengths) / lengths.sum()

@@ -1,4 +1,4 @@
-"""The base of update rules: settings, needs and loss."""
+"""Base classes of update rules: settings, requirements and loss."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -16,22 +16,22 @@ CANDIDATES = ("token_rewards", "groups", "on_policy", "clean", "no_diagnostics")
 
 
 class Rule(Strict, ABC):
-    """An update rule; its fields are its settings, and a class without abstract methods has a name.
+    """An update rule; its fields are its settings. Concrete subclasses are registered by name.
 
-    The first sentence of a rule's docstring states its effect. The others state what it keeps of
-    its source, and what it changes. "The original" is the sandbox whose commands
-    `hgrpo.cli.sandbox` takes.
+    The first sentence of a rule's docstring describes its effect. The rest lists the parts of the
+    source that are kept, changed or omitted. "The original" is the sandbox with the command line of
+    `hgrpo.cli.sandbox`.
 
     Attributes:
-        piece: the piece of the sandbox that trains by it; "" if none does.
+        piece: the piece of the sandbox that uses the rule, or "".
         agents: whether it trains agents.
-        agents_lack: the need that no agent's task meets; "" if there is none.
-        needs: names of its needs; the settings of its piece explain them.
-        of_training: its settings that agents read from the study's `training`, by their name there.
+        agents_lack: the requirement that agents' tasks do not meet, or "".
+        needs: names of its requirements; see the settings of its piece.
+        of_training: maps its settings shared with the study's `training` to their names there.
         grouped: whether it compares the rollouts of a group.
-        oracle: whether it reads log-probs along the right answer.
-        candidates: whether it reads further tokens that were drawn at every prefix.
-        screens: whether `screen` decides which rollouts take part.
+        oracle: whether it uses log-probs along the correct answer.
+        candidates: whether it uses several candidate tokens per prefix.
+        screens: whether `screen` selects rollouts for the update.
     """
 
     piece: ClassVar[str] = "rl"
@@ -46,36 +46,36 @@ class Rule(Strict, ABC):
 
     @abstractmethod
     def term(self, seen: Seen) -> Term:
-        """The loss of each seed, and columns of the log."""
+        """The loss of each seed, and log columns."""
 
     def token_credit(self, seen: Seen) -> Tensor | None:
-        """Its own advantage of each token, [S, N, K, M, T]; None if it takes the run's."""
+        """The rule's own advantage of each token, [S, N, K, M, T]; None to use the run's."""
 
     def screen(self, rollout: Rollout, uniform: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """1 for rollouts that take part, [S, N, K], and columns of the log.
+        """1 for rollouts included in the update, [S, N, K], and log columns.
 
         Args:
-            uniform: a draw from [0, 1) for each rollout, [S, N * K].
+            uniform: uniform draws from [0, 1), one per rollout, [S, N * K].
         """
         raise NotImplementedError
 
 
 class TokenRule(Rule):
-    """A rule whose loss is a weighted sum of single tokens' terms."""
+    """A rule with a loss that is a weighted sum of per-token terms."""
 
     @abstractmethod
     def terms(self, logprobs: Tensor, old: Tensor, advantages: Tensor) -> Tensor:
-        """The terms of the loss; all tensors have one shape.
+        """The terms of the loss; all tensors have the same shape.
 
         Args:
-            old: log-probs when the tokens were sampled, or at the start of an agent's update.
+            old: log-probs at sampling time or, for agents, at the start of the update.
         """
 
     def clipped(self, logprobs: Tensor, old: Tensor, advantages: Tensor) -> Tensor | None:
-        """The share of tokens whose gradient a clip sets to 0; None if the rule clips nothing."""
+        """Fraction of tokens with a gradient of 0 due to clipping; None for rules without clip."""
 
     def columns(self, seen: Seen) -> Mapping[str, Tensor]:
-        """Values whose means go to the log, by column, [S, N, K, M, T] each."""
+        """Values to log as means, by column, [S, N, K, M, T] each."""
         return {}
 
     def term(self, seen: Seen) -> Term:
@@ -84,7 +84,7 @@ class TokenRule(Rule):
 
 
 class GroupRule(Rule):
-    """A rule whose loss is the mean over groups of a function of whole rollouts."""
+    """A rule with a loss that is a mean over groups of a function of whole rollouts."""
 
     grouped = True
 
@@ -94,17 +94,17 @@ class GroupRule(Rule):
 
         Args:
             scores: log-probs of whole rollouts, [..., K].
-            old: the same when they were sampled.
-            skills: their advantages.
+            old: log-probs at sampling time, [..., K].
+            skills: advantages, [..., K].
         """
 
 
 @dataclass(frozen=True)
 class Need(Generic[Run]):
-    """A need of a rule: its description, and whether a run meets it.
+    """A requirement of a rule: its description, and a check of the run.
 
-    Without a `degenerate` need a run still computes, but its arm equals another one, or one of its
-    settings has no effect.
+    A run that violates a `degenerate` requirement is valid, but its arm equals another arm or one
+    of its settings has no effect.
     """
 
     text: str
@@ -113,19 +113,19 @@ class Need(Generic[Run]):
 
 
 def refuse(rule: Rule, needs: Mapping[str, Need], run: object, allow_degenerate: bool) -> list[str]:
-    """Refuse a run that does not meet the needs of the rule.
+    """Refuse a run that does not meet the requirements of the rule.
 
     Returns:
-        a line for each degenerate need that is not met, if these are allowed.
+        One line per violated degenerate requirement, if these are allowed.
 
     Raises:
-        ValueError: a need is not met; the message names the rule and what it needs.
+        ValueError: a requirement is not met.
     """
     notes = []
     for need in (needs[name] for name in rule.needs):
         if need.met(run):
             continue
-        line = f"{type(rule).__name__} needs {need.text}"
+        line = f"{type(rule).__name__} requires {need.text}"
         if not (need.degenerate and allow_degenerate):
             raise ValueError(line)
         notes.append(line)

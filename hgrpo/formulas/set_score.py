@@ -1,7 +1,7 @@
-"""The worth of a set of answers under an unknown weighting of two objectives; credit of its slots.
+"""Score of a set of answers under an unknown weighting of two objectives; credit of its slots.
 
-An answer has a vector of rewards, r. A set is worth E_w[max_m w . r_m]: under weights w, the best
-of its M answers counts.
+An answer has a reward vector r. The score of a set of M answers is E_w[max_m w . r_m], the expected
+reward of the best answer over random weights w.
 """
 
 from abc import abstractmethod
@@ -17,15 +17,15 @@ from hgrpo.formulas.group import centred
 from hgrpo.formulas.rule import Rule
 from hgrpo.formulas.tensors import Tensor, torch
 
-# Sets of equal worth must be equal in a comparison of a group, whatever their sums' rounding.
+# Round scores so that sets with equal scores compare as equal within a group.
 _DECIMALS = 9
 _FLOOR = 1e-8
-# How the two objectives weigh where the weighting is known.
+# Weights of the two objectives if the weighting is known.
 GOLD = (0.5, 0.5)
 
 
 def best_scalar(vectors: Tensor, weights: Tensor) -> Tensor:
-    """max_m w . r_m, float [...], for one weighting.
+    """max_m w . r_m, float [...], for fixed weights.
 
     Args:
         vectors: float [..., M, D].
@@ -35,7 +35,7 @@ def best_scalar(vectors: Tensor, weights: Tensor) -> Tensor:
 
 
 def drawn_set_score(vectors: Tensor, weights: Tensor) -> Tensor:
-    """The mean of max_m w . r_m over W drawn weightings, float [...].
+    """Mean of max_m w . r_m over W drawn weights, float [...].
 
     Args:
         vectors: float [..., M, D].
@@ -45,9 +45,9 @@ def drawn_set_score(vectors: Tensor, weights: Tensor) -> Tensor:
 
 
 def crossings(vectors: Tensor) -> Tensor:
-    """All t in [0, 1] at which two answers are worth the same, sorted, and 0 and 1; [..., C].
+    """All t in [0, 1] at which two answers have equal rewards, and 0 and 1, sorted; [..., C].
 
-    With weights (t, 1 - t) an answer is worth a line in t. Parallel lines give 0 once more.
+    With weights (t, 1 - t), the reward of an answer is linear in t. Parallel lines yield 0.
 
     Args:
         vectors: float [..., M, 2].
@@ -72,8 +72,8 @@ def envelope(vectors: Tensor, places: Tensor) -> Tensor:
 def exact_set_score(vectors: Tensor) -> Tensor:
     """E_w[max_m w . r_m] for two objectives and w = (t, 1 - t), t uniform, float [...].
 
-    That is Dirichlet(1, 1). The maximum is piecewise linear in t, so the trapezoids between
-    crossings are the integral. The result is rounded to 1e-9.
+    This is Dirichlet(1, 1). The maximum is piecewise linear in t, so the trapezoidal rule between
+    crossings is exact. The result is rounded to 1e-9.
 
     Args:
         vectors: float [..., M, 2].
@@ -86,16 +86,16 @@ def exact_set_score(vectors: Tensor) -> Tensor:
 
 
 def marginal_credit(score: Callable[[Tensor], Tensor], vectors: Tensor) -> Tensor:
-    """The loss of the set without each slot, float [..., M]; needs M of at least 2.
+    """Marginal contribution of each slot to the score, float [..., M]; requires M >= 2.
 
     Args:
-        score: worth [...] of sets [..., M, D].
+        score: maps sets [..., M, D] to scores [...].
         vectors: float [..., M, D], the answers' rewards.
 
-    If slots are drawn independently, the rest of the set is a baseline that does not depend on the
-    slot's answer: the gradient keeps its mean and loses the variance that other slots bring.
-    Foerster et al. 2018, "Counterfactual Multi-Agent Policy Gradients",
-    https://arxiv.org/abs/1705.08926, subtract such a baseline for each agent of a team.
+    If slots are drawn independently, the score of the other slots is a baseline that does not
+    depend on the slot's answer, so it reduces variance without bias. Foerster et al. 2018,
+    "Counterfactual Multi-Agent Policy Gradients", https://arxiv.org/abs/1705.08926, use such a
+    baseline for each agent.
     """
     count = vectors.shape[-2]
     rest = [[other for other in range(count) if other != slot] for slot in range(count)]
@@ -104,31 +104,31 @@ def marginal_credit(score: Callable[[Tensor], Tensor], vectors: Tensor) -> Tenso
 
 
 def slot_advantages(credit: Tensor) -> Tensor:
-    """Credit [..., K, M], less each slot's mean over the group, over the group's deviation.
+    """Centre credit [..., K, M] per slot over the group, and divide it by the group's deviation.
 
-    The deviation is that of all K M differences, so that a slot which matters little keeps a small
-    advantage. For shared credit, and for M = 1, these are the z-scores of the group.
+    The standard deviation is over all K M differences, so that slots with small differences get
+    small advantages. For shared credit, and for M = 1, these are the z-scores of the group.
     """
     apart = centred(credit, -2)
     return apart / (apart.square().mean((-2, -1), keepdim=True).sqrt() + _FLOOR)
 
 
 class SetRule(Rule):
-    """GRPO's surrogate without a penalty; a slot's credit is compared within its group."""
+    """GRPO's surrogate without a KL penalty, with advantages per slot."""
 
     piece = "vpo"
     grouped = True
 
-    # At 0, rounding would decide which slots train.
-    clip: float = Field(0.2, gt=0, description="the ratio is clipped to 1 plus and minus this")
+    # At 0, rounding would determine which slots train.
+    clip: float = Field(0.2, gt=0, description="ratios are clipped to [1 - clip, 1 + clip]")
 
     @abstractmethod
     def score_of(self, vectors: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """The worth of each set [S, N, K], and the credit of each slot [S, N, K, M].
+        """The score of each set [S, N, K], and the credit of each slot [S, N, K, M].
 
         Args:
             vectors: the answers' rewards, [S, N, K, M, 2].
-            weights: drawn weights that the rollouts of a group share, [S, N, W, 2].
+            weights: drawn weights, shared by the rollouts of a group, [S, N, W, 2].
         """
 
     def term(self, seen: Seen) -> Term:
@@ -138,7 +138,7 @@ class SetRule(Rule):
 
 
 class ScalarGRPO(SetRule):
-    """The worth of an answer is its reward under the gold weights."""
+    """GRPO on the reward of a single answer under the gold weights."""
 
     needs = ("groups", "one_answer", "clip_acts")
 
@@ -148,18 +148,18 @@ class ScalarGRPO(SetRule):
 
 
 class Slots(SetRule):
-    """What a slot of a set of several answers is credited."""
+    """Base class of rules for sets of several answers, with the credit of slots."""
 
     needs = ("groups", "several_answers", "clip_acts")
 
     credit: Literal["shared", "marginal"] = Field(
         "shared",
-        description="what a slot is credited. shared: the set's score; marginal: what the score "
-        "loses without the slot",
+        description="credit of a slot. shared: the set's score; marginal: the slot's marginal "
+        "contribution to the score",
     )
 
     def credited(self, score: Callable[[Tensor], Tensor], vectors: Tensor) -> tuple[Tensor, Tensor]:
-        """Worth and credit by a score that takes sets [..., M, 2]."""
+        """Scores and credit for a scoring function of sets [..., M, 2]."""
         worth = score(vectors)
         if self.credit == "marginal":
             return worth, marginal_credit(score, vectors)
@@ -167,9 +167,9 @@ class Slots(SetRule):
 
 
 class MultiRLVR(Slots):
-    """The worth of a set is its best answer under the gold weights.
+    """GRPO on the best answer of a set under the gold weights.
 
-    The original's own score. `credit: marginal` is a control that the original lacks.
+    The score comes from the original. `credit: marginal` is a control that is not in the original.
     """
 
     def score_of(self, vectors: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
@@ -177,18 +177,18 @@ class MultiRLVR(Slots):
 
 
 class VPOGRPO(Slots):
-    """The worth of a set is the mean over weights of the best answer under them.
+    """GRPO on the mean over random weights of a set's best answer.
 
-    The original's own score. `credit: marginal` and `score: exact` are controls that the original
-    lacks.
+    The score comes from the original. `credit: marginal` and `score: exact` are controls that are
+    not in the original.
     """
 
     score: Literal["drawn", "exact"] = Field(
         "drawn",
-        description="the mean over weights of the best answer. drawn: over weights that the "
-        "rollouts of a group share; exact: its integral",
+        description="mean over weights of the best answer. drawn: over sampled weights, shared by "
+        "the rollouts of a group; exact: the integral",
     )
-    draws: int = Field(16, gt=0, description="drawn: how many weights")
+    draws: int = Field(16, gt=0, description="drawn: number of sampled weights")
 
     def score_of(self, vectors: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         if self.score == "exact":

@@ -1,6 +1,7 @@
-"""PyTorch, loaded at its first use, and a check of shapes.
+"""Lazily imported PyTorch, and a check of shapes.
 
-Rules hold settings and formulas. Planning a study reads the settings and must not wait for PyTorch.
+Rules contain settings and formulas. The import is lazy because planning a study reads the settings
+and should not wait for PyTorch.
 """
 
 from importlib import import_module
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 else:
 
     class _AtFirstUse:
-        """Stands for the module `torch`."""
+        """Proxy for the module `torch`."""
 
         def __getattr__(self, name: str) -> Any:
             value = getattr(import_module("torch"), name)
@@ -23,10 +24,10 @@ else:
 
 
 def check_shapes(*tensors: Tensor) -> None:
-    """Raise ValueError if the shapes differ, before a loss is silently broadcast.
+    """Raise ValueError if the shapes differ, so that a loss is not silently broadcast.
 
-    Formulas check that end in a loss or a divergence; formulas of weights rely on those.
+    Only formulas of losses and divergences check shapes; formulas of weights rely on them.
     """
     shapes = {tuple(tensor.shape) for tensor in tensors}
     if len(shapes) > 1:
-        raise ValueError(f"tensors of shapes {sorted(shapes)}; equal shapes [N] were expected")
+        raise ValueError(f"expected tensors of equal shapes [N], got {sorted(shapes)}")

@@ -1,7 +1,7 @@
-"""TPO: the policy is fitted to a target over the group's rollouts.
+"""TPO: fit the policy to a target distribution over the group's rollouts.
 
-See https://github.com/jeankaddour/tpo, a public repository. `scores` are the log-probs
-of whole rollouts, `skills` their standardised rewards; both are float, with the group along `dim`.
+See https://github.com/jeankaddour/tpo. `scores` are the log-probs of whole rollouts, `skills` their
+standardised rewards; both are float, with the group along `dim`.
 """
 
 from pydantic import Field
@@ -14,13 +14,13 @@ from hgrpo.formulas.tensors import Tensor, check_shapes, torch
 
 
 def tpo_target(old_scores: Tensor, skills: Tensor, eta: float, dim: int) -> Tensor:
-    """q = softmax(log_softmax(old scores) + u / eta): the old policy, tilted by skill."""
+    """q = softmax(log_softmax(old scores) + u / eta): the old policy tilted by the skills u."""
     check_shapes(old_scores, skills)
     return (old_scores.log_softmax(dim) + skills / eta).softmax(dim).detach()
 
 
 def unanchored_target(skills: Tensor, eta: float, dim: int) -> Tensor:
-    """q = softmax(u / eta): the target of `tpo_target` for an old policy that is uniform."""
+    """q = softmax(u / eta): `tpo_target` for a uniform old policy."""
     return (skills / eta).softmax(dim).detach()
 
 
@@ -36,15 +36,15 @@ def group_pg(scores: Tensor, skills: Tensor, eta: float, dim: int) -> Tensor:
 
 
 class Target(Rule):
-    """The temperature of TPO and its relatives."""
+    """Base class of TPO and its variants, with the temperature."""
 
-    eta: float = Field(1.0, gt=0, description="temperature: what an advantage is divided by")
+    eta: float = Field(1.0, gt=0, description="temperature: divisor of the advantages")
 
 
 class TPO(Target, GroupRule):
-    """The policy is fitted to the old policy over a group's rollouts, tilted by skill.
+    """Cross-entropy to the old policy over a group's rollouts, tilted by the rollouts' skills.
 
-    Kept: the target over a group's rollouts, anchored at the policy that sampled them.
+    Kept: the target over a group's rollouts, anchored at the behaviour policy.
     """
 
     agents = True
@@ -62,17 +62,17 @@ class TPO(Target, GroupRule):
         return self.fit(seen, skills, self.target(seen.old_scores, skills))
 
     def fit(self, seen: Seen, skills: Tensor, target: Tensor) -> Term:
-        """The loss of a target [S, N, K], and columns of the log."""
+        """The loss for a target [S, N, K], and log columns."""
         loss = seen.group_mean(target_cross_entropy(seen.scores, target, -1))
         means = _about(target, skills)
         return Term(loss, {name: seen.group_mean(values) for name, values in means.items()})
 
 
 class TPONoAnchor(TPO):
-    """The policy is fitted to the softmax of a group's skills; the old policy plays no part.
+    """Cross-entropy to the softmax of a group's skills, without the old policy.
 
-    TPO without its anchor. Changed, in the sandbox: a group of equal rewards has no skill; its
-    target would be uniform, which is a preference, so the group has no loss.
+    TPO without its anchor. Changed, in the sandbox: groups of equal rewards have no loss, because a
+    uniform target would express a preference.
     """
 
     def target(self, old: Tensor, skills: Tensor) -> Tensor:
@@ -87,7 +87,7 @@ class TPONoAnchor(TPO):
 
 
 class GroupPG(Target, GroupRule):
-    """A policy gradient on whole rollouts, with TPO's skills in place of its target."""
+    """A policy gradient on whole rollouts with TPO's skills as advantages."""
 
     agents = True
     needs = GROUPS
@@ -102,12 +102,12 @@ class GroupPG(Target, GroupRule):
 
 
 class TPOFullAction(Target):
-    """TPO's target over all actions of a bandit; only the sampled one has a score.
+    """TPO over all actions of a bandit, with a reward for the sampled action only.
 
-    The original's own.
+    This rule comes from the original.
     """
 
-    agents_lack = "a policy with a handful of actions"
+    agents_lack = "a policy with few actions"
     needs = ("digits", "on_policy", "one_epoch", "clean")
 
     def term(self, seen: Seen) -> Term:
@@ -122,9 +122,9 @@ class TPOFullAction(Target):
 
 
 class TPOToken(Target):
-    """TPO's target over the candidates of every prefix.
+    """TPO over the candidates of each prefix instead of rollouts.
 
-    The original's own.
+    This rule comes from the original.
     """
 
     agents_lack = "rewards of several candidates at every token"
@@ -142,7 +142,7 @@ class TPOToken(Target):
 
 
 def _about(target: Tensor, skills: Tensor) -> dict[str, Tensor]:
-    """Columns of the log, without the last axis."""
+    """Log columns, without the last axis."""
     return {
         "tpo_target_entropy": entropy_of(target),
         "tpo_target_top_prob": target.amax(-1),

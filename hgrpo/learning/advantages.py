@@ -1,10 +1,10 @@
-"""A group's advantages: trajectory, turn and blended; and the rule for groups without a gradient.
+"""A group's trajectory, turn and blended advantages, and the detection of dead groups.
 
 A group is K trajectories of one task. Returns are float [K]; credit is K arrays, the k-th of shape
-[T_k] with one number per turn. The trajectory's advantage is that of GRPO (Shao et al. 2024,
-"DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
-https://arxiv.org/abs/2402.03300). The turn's advantage and the blend are those of H-GRPO, the
-reference system.
+[T_k] with one value per turn. Trajectory advantages follow GRPO (Shao et al. 2024, "DeepSeekMath:
+Pushing the Limits of Mathematical Reasoning in Open Language Models",
+https://arxiv.org/abs/2402.03300). Turn advantages and the blend follow H-GRPO, the reference
+system.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,21 +17,22 @@ from hgrpo.standardise import standardise
 TurnNorm = Literal["position", "group", "none"]
 GroupNorm = Literal["std", "sample_std", "mean"]
 DeadGroups = Literal["skip", "skip_equal_returns", "keep"]
-# Below this share, advantages with credit of mean 0 correlate with flat GRPO's by 0.995 or more.
+# Below this share, advantages with zero-mean credit have a correlation of at least 0.995 with flat
+# GRPO's.
 _FAINT = 0.01
 # Above this `offset_share`, 85 % of the advantages' absolute sum has one sign.
 _ONE_SIDED = 0.7
-# Of normal advantages, a hundredth of the turns holds 8 % of the sum of squares.
+# For Gaussian advantages, the largest 1 % of turns holds 8 % of the sum of squares.
 _WILD = 0.9
 
 
 def trajectory_advantages(returns: np.ndarray, norm: GroupNorm, floor: float) -> np.ndarray:
     """A_traj [K] from the returns [K] of a group.
 
-    `std` divides by the group's population deviation, or by `floor` if that is larger. `sample_std`
-    divides by the deviation of a sample, whose denominator is K - 1, as GRPO's authors do. `mean`
-    only centres, as Liu et al. 2025 do in "Understanding R1-Zero-Like Training: A Critical
-    Perspective" (Dr. GRPO), https://arxiv.org/abs/2503.20783.
+    `std` divides by the group's population standard deviation, or by `floor` if that is larger.
+    `sample_std` uses the sample standard deviation (denominator K - 1), as in GRPO. `mean` only
+    centres, as in Liu et al. 2025, "Understanding R1-Zero-Like Training: A Critical Perspective"
+    (Dr. GRPO), https://arxiv.org/abs/2503.20783.
     """
     returns = np.asarray(returns, dtype=np.float64)
     if norm == "std":
@@ -44,10 +45,9 @@ def trajectory_advantages(returns: np.ndarray, norm: GroupNorm, floor: float) ->
 def turn_advantages(credit: Sequence[np.ndarray], norm: TurnNorm, floor: float) -> list[np.ndarray]:
     """A_turn, K arrays of shape [T_k], from the turns' credit in the same shapes.
 
-    `position` is H-GRPO's rule: it z-scores each turn over the trajectories that reached the same
-    turn number. If only one trajectory reached a turn number, that turn gets 0. `group` z-scores
-    over all turns of the group. `none` leaves the credit as it is. `floor` is the lower bound of
-    the deviation.
+    `position`, as in H-GRPO, z-scores each turn over the trajectories that reached the same turn
+    number, and gives 0 if only one trajectory did. `group` z-scores over all turns of the group.
+    `none` returns the credit unchanged. `floor` is the lower bound of the standard deviation.
     """
     rows = [np.asarray(row, dtype=np.float64) for row in credit]
     if norm == "none":
@@ -67,7 +67,7 @@ def turn_advantages(credit: Sequence[np.ndarray], norm: TurnNorm, floor: float) 
 def is_flat(credit: Sequence[np.ndarray]) -> bool:
     """Whether K arrays [T_k] are constant over each trajectory's turns.
 
-    Differences up to 1e-6 of the largest value are rounding. If no trajectory has two turns, the
+    Differences up to 1e-6 of the largest value are ignored. If no trajectory has two turns, the
     arrays are flat if all turns are equal.
     """
     rows = [row for row in credit if len(row) > 1] or [np.concatenate([*credit, np.zeros(0)])]
@@ -78,12 +78,12 @@ def is_flat(credit: Sequence[np.ndarray]) -> bool:
 def advantage_shares(advantages: Sequence[np.ndarray]) -> dict[str, float | None]:
     """Log entries about advantages, arrays [T_k] of trajectories: numbers from 0 to 1, or None.
 
-    - `turn_share`: share of the sum of squares that lies between turns of one trajectory, over
-      trajectories of two or more turns. 0 is flat GRPO.
-    - `top_share`: share of the sum of squares of the largest hundredth of the turns. None for fewer
-      than a hundred turns.
-    - `offset_share`: absolute sum over the sum of absolute values: 1 if all have one sign, 0 if
-      their mean is 0.
+    - `turn_share`: within-trajectory share of the sum of squares, over trajectories of two or more
+      turns. 0 for flat GRPO.
+    - `top_share`: share of the sum of squares from the largest 1 % of the turns. None for fewer
+      than 100 turns.
+    - `offset_share`: absolute value of the sum divided by the sum of absolute values: 1 if all have
+      the same sign, 0 if their mean is 0.
 
     All are None if the advantages are 0.
     """
@@ -103,44 +103,44 @@ def advantage_shares(advantages: Sequence[np.ndarray]) -> dict[str, float | None
 def size_caution(
     sizes: Mapping[str, float | None], alpha: float, floor: float, flat: str = ""
 ) -> str:
-    """Why the size of turn credit leaves it, or the return, without effect; "" without a reason.
+    """Warn if the scale of turn credit leaves it, or the return, without effect; "" otherwise.
 
     Args:
-        sizes: entries of `log_row.advantage_row`; a missing entry and None give no caution.
-        alpha: share of the trajectory's advantage.
-        floor: least deviation that a z-score of credit divides by; 0 without z-scores.
-        flat: why credit is equal over the turns of every trajectory, if it is.
+        sizes: entries of `log_row.advantage_row`; missing entries and None are ignored.
+        alpha: weight of the trajectory's advantage.
+        floor: lower bound of the standard deviation in z-scores of credit; 0 without z-scores.
+        flat: reason why credit is constant within every trajectory, or "".
     """
     cautions: list[str] = []
     known = {name: value for name, value in sizes.items() if value is not None}
     if known.get("offset_share", 0.0) > _ONE_SIDED:
         cautions.append(
-            f"over {50 * (1 + _ONE_SIDED):g} % of its advantages' absolute sum has one sign, so "
-            "training raises, or lowers, the probability of most replies; centre the credit"
+            f"over {50 * (1 + _ONE_SIDED):g} % of the absolute sum of its advantages has one sign, "
+            "so training raises (or lowers) the probability of most replies; centre the credit"
         )
     if flat:
-        cautions.append(f"its credit tells no turn of a trajectory from another ({flat})")
+        cautions.append(f"its credit is the same for all turns of a trajectory ({flat})")
         return "; ".join(cautions)
     remedy = "(see alpha, turn_norm, and the credit's size and mean)"
     if known.get("turn_share", 1.0) < _FAINT:
         cautions.append(
-            f"under {100 * _FAINT:g} % of its advantages' sum of squares lies between turns of a "
-            f"trajectory, so its credit hardly tells turns apart {remedy}"
+            f"under {100 * _FAINT:g} % of the sum of squares of its advantages lies between turns "
+            f"of a trajectory, so its credit hardly distinguishes turns {remedy}"
         )
     if known.get("top_share", 0.0) > _WILD:
         cautions.append(
-            f"a hundredth of its turns holds over {100 * _WILD:g} % of its advantages' sum of "
-            "squares, so few numbers rule the update"
+            f"1 % of its turns hold over {100 * _WILD:g} % of the sum of squares of its "
+            "advantages, so a few turns dominate the update"
         )
     trajectory = alpha * known.get("mean_abs_traj_adv", 0.0)
     if 0 < trajectory < _FAINT * (1 - alpha) * known.get("mean_abs_turn_adv", 0.0):
         cautions.append(
             f"its turn credit is over {1 / _FAINT:g} times as large as the trajectory's advantage, "
-            f"so the return hardly counts {remedy}"
+            f"so the return has hardly any effect {remedy}"
         )
     if 0 < known.get("max_abs_credit", 0.0) < floor:
         cautions.append(
-            f"its credit is smaller than norm_floor {floor:g}, so no z-score has deviation 1"
+            f"its credit is smaller than norm_floor {floor:g}, so z-scores deviate by less than 1"
         )
     return "; ".join(cautions)
 
@@ -148,8 +148,8 @@ def size_caution(
 def blend(alpha: float, trajectory: np.ndarray, turns: Sequence[np.ndarray]) -> list[np.ndarray]:
     """alpha * A_traj [K] + (1 - alpha) * A_turn, K arrays of shape [T_k].
 
-    Every token of a turn gets the turn's number. At alpha = 1 the result is A_traj to the bit,
-    whatever the credit was.
+    All tokens of a turn share its value. At alpha = 1 the result equals A_traj bit for bit,
+    regardless of the credit.
     """
     if alpha == 1.0:
         return [np.full(len(row), a) for a, row in zip(trajectory, turns, strict=True)]
@@ -160,10 +160,10 @@ def blend(alpha: float, trajectory: np.ndarray, turns: Sequence[np.ndarray]) -> 
 
 
 def is_dead(advantages: Sequence[np.ndarray], returns: np.ndarray, rule: DeadGroups) -> bool:
-    """Whether a group gives no policy gradient, because every blended advantage is zero.
+    """Whether a group has no policy gradient, because all blended advantages are zero.
 
-    Under `skip_equal_returns` a group is also dead if all its returns [K] are equal, as in H-GRPO.
-    The turns' credit of such a group is then not used.
+    With `skip_equal_returns`, a group is also dead if all its returns [K] are equal, as in H-GRPO.
+    The turn credit of such a group is not used.
     """
     if rule == "skip_equal_returns" and np.ptp(returns) == 0:
         return True
@@ -173,7 +173,7 @@ def is_dead(advantages: Sequence[np.ndarray], returns: np.ndarray, rule: DeadGro
 def takes_part(dead: bool, rule: DeadGroups, penalised: bool) -> bool:
     """Whether the update uses a group; `dead` comes from `is_dead`.
 
-    A KL penalty acts on dead groups too. Under such a penalty (`penalised`), `skip` therefore
-    leaves no group out. `skip_equal_returns` still leaves dead groups out, as in H-GRPO.
+    With a KL penalty (`penalised`), `skip` excludes no groups, because the penalty also acts on
+    dead groups. `skip_equal_returns` still excludes them, as in H-GRPO.
     """
     return not dead or rule == "keep" or (rule == "skip" and penalised)

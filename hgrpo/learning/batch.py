@@ -1,4 +1,4 @@
-"""Turns groups of trajectories into the tensors that an update needs."""
+"""Conversion of groups of trajectories to the tensors of an update."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -26,11 +26,11 @@ from hgrpo.trajectories.trajectory import Trajectory
 
 @dataclass
 class SampledSequence:
-    """A sequence of tokens. The policy sampled N of them.
+    """A sequence of tokens, of which the policy sampled N.
 
     Attributes:
         spans: [start, end) of each sampled part of `token_ids`.
-        name: the sequence's name in errors.
+        name: the sequence's name in error messages.
     """
 
     token_ids: list[int]
@@ -44,7 +44,7 @@ class SampledSequence:
 
 
 def not_finite(values: Tensor, sequences: Sequence[SampledSequence]) -> str:
-    """Trajectory and turn of the first of `values` [N], one a sampled token, that is not finite."""
+    """Trajectory and turn of the first non-finite value; `values` [N], one per sampled token."""
     turns = [(s.name, turn, b - a) for s in sequences for turn, (a, b) in enumerate(s.spans)]
     parts = values.isfinite().split([length for _, _, length in turns])
     bad = (f"{s} turn {t}" for (s, t, _), good in zip(turns, parts, strict=True) if not good.all())
@@ -58,14 +58,14 @@ def by_sequence(
     ranks: Ranks,
     name: str,
 ) -> list[Tensor]:
-    """The values [N] of each sequence's sampled tokens; each rank computes some micro-batches.
+    """Values [N] of each sequence's sampled tokens; the ranks divide the micro-batches.
 
     Args:
-        compute: the values of all sampled tokens of a micro-batch, one after the other.
-        name: of the values, for the error.
+        compute: maps a micro-batch to the concatenated values of its sampled tokens.
+        name: name of the values in error messages.
 
     Raises:
-        TrainingError: a value is not finite. The message names trajectory and turn.
+        TrainingError: a value is not finite. The message contains trajectory and turn.
     """
     parts = micro_batches([len(s.token_ids) for s in sequences], microbatch_tokens)
     mine = [compute([sequences[i] for i in part]) for part in ranks.share(parts)]
@@ -80,15 +80,15 @@ def by_sequence(
 
 @dataclass
 class TrainingSequence(SampledSequence):
-    """One trajectory in the form that the trainer reads; its spans are the replies.
+    """One trajectory as input of the trainer; its spans are the replies.
 
     Attributes:
         behaviour: float32 [N], the engine's log-prob of each sampled token.
         advantages: float32 [N], the advantage of each sampled token.
-        reference: float32 [N], log-probs of the reference policy. The update fills it for the
+        reference: float32 [N], log-probs of the reference policy, set by the update for the
             trajectories on which it measures the KL.
-        old: float32 [N], the trainer's log-probs before the first optimiser step. The update fills
-            it if `importance_cap` is set.
+        old: float32 [N], the trainer's log-probs before the first optimiser step, set by the update
+            with `importance_cap`.
     """
 
     behaviour: Tensor
@@ -104,7 +104,7 @@ class GroupAdvantages:
     Attributes:
         trajectory: A_traj, float64 [K].
         turns: A_turn, K arrays [T_k].
-        flat: whether the turns' credit, or A_turn, is constant over each trajectory's turns.
+        flat: whether the turn credit, or A_turn, is constant over each trajectory's turns.
     """
 
     trajectory: np.ndarray
@@ -114,7 +114,7 @@ class GroupAdvantages:
 
 
 def training_return(trajectory: Trajectory, invalid_action_penalty: float) -> float:
-    """The return that advantages are computed from: R - penalty * share of inadmissible turns."""
+    """The return used for advantages: R - penalty * share of inadmissible turns."""
     share = trajectory.inadmissible / max(1, len(trajectory.turns))
     return trajectory.env_return - invalid_action_penalty * share
 
@@ -127,7 +127,7 @@ def training_returns(group: Sequence[Trajectory], training: TrainingConfig) -> n
 def group_advantages(
     group: Group, credit: Sequence[np.ndarray], method: MethodConfig, training: TrainingConfig
 ) -> GroupAdvantages:
-    """Compute advantages from turn credit (K arrays [T_k]); store both in the group's turns."""
+    """Compute advantages from turn credit (K arrays [T_k]) and store both in the group's turns."""
     returns = training_returns(group.trajectories, training)
     per_trajectory = trajectory_advantages(returns, method.group_norm, method.norm_floor)
     per_turn = turn_advantages(credit, method.turn_norm, method.norm_floor)
@@ -141,7 +141,7 @@ def group_advantages(
 
 
 def scale_advantages(trajectories: Sequence[Trajectory], rms: float) -> float:
-    """Scale these trajectories' advantages so that their root mean square over turns is `rms`.
+    """Scale the trajectories' advantages to a root mean square over turns of `rms`.
 
     Returns:
         The factor; 1 if all advantages are 0.
@@ -162,17 +162,17 @@ def forget_advantages(trajectories: Sequence[Trajectory], trained: Sequence[bool
 
 
 def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSequence]:
-    """A sequence for each trajectory; all sampled tokens of a turn get the turn's advantage.
+    """One sequence per trajectory; all sampled tokens of a turn get the turn's advantage.
 
-    A turn without an advantage, which no update may use, gives its tokens NaN.
+    The tokens of a turn without an advantage, which no update may use, get NaN.
 
     Raises:
-        RuntimeError: a turn has more or fewer log-probs than sampled tokens.
+        RuntimeError: the numbers of a turn's log-probs and sampled tokens differ.
     """
     sequences = []
     for trajectory in trajectories:
         advantages, logprobs, spans = [], [], trajectory.spans
-        # After a context overflow more tokens follow than the model may have positions.
+        # After a context overflow, further tokens may exceed the model's positions.
         read = trajectory.token_ids[: spans[-1][1]]
         for number, (turn, (start, end)) in enumerate(zip(trajectory.turns, spans, strict=True)):
             if len(turn.logprobs) != end - start:

@@ -1,7 +1,7 @@
-"""Step checkpoints: a run that is killed at any point and run again gives the same outputs.
+"""Step checkpoints: a run that is killed at any point and restarted has the same outputs.
 
-`write_state` and `read_state` also serve the trainer state that a finished round hands on.
-`resume_key` decides which run may resume from the steps of a stopped one.
+`write_state` and `read_state` are also used for the trainer state passed on by a finished round.
+`resume_key` identifies runs that may resume from the same steps.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from hgrpo.errors import BROKEN_ZIP, UserError
 from hgrpo.learning.scratch import rows_file, step_folder, step_folders
 
 _STATE = "learner.pt"
-# What zipfile and torch raise when an archive is damaged.
+# Exceptions that zipfile and torch raise for a damaged archive.
 _DAMAGE = (*BROKEN_ZIP, OSError, ValueError, LookupError, TypeError, struct.error, UnpicklingError)
 
 
@@ -34,18 +34,18 @@ class Trained(Protocol):
     STATE: tuple[str, ...]
 
     def state(self) -> dict[str, object]:
-        """Everything that a step changes and the next step needs: tensors and plain values."""
+        """All state that a step changes and the next step reads: tensors and plain values."""
 
     def load_state(self, state: Mapping[str, object]) -> None:
-        """Restore a mapping that `state` returned."""
+        """Restore a mapping returned by `state`."""
 
 
 class Checkpoints:
     """Saves and restores the newest step of a run, in a folder from `job_scratch`.
 
     Args:
-        folder: where steps are saved. It may also hold other files, such as trajectories.
-        every_s: least time between two saved steps, in seconds. It does not change the outcome,
+        folder: folder of the saved steps. It may also contain other files, such as trajectories.
+        every_s: minimum time between two saved steps, in seconds. It does not affect the results,
             because a resumed run repeats the steps since the last saved step.
     """
 
@@ -57,7 +57,7 @@ class Checkpoints:
     def save(self, trained: Trained, rows: Sequence[dict]) -> None:
         """Replace the saved step by the last step in `rows`, with the state of `trained`.
 
-        Does nothing if the last save, or the start, was less than `every_s` seconds ago.
+        No-op if the last save, or the start, was less than `every_s` seconds ago.
         """
         if monotonic() - self._saved_at < self._every_s:
             return
@@ -74,7 +74,7 @@ class Checkpoints:
         """Load the newest saved step into `trained`; return the log rows up to that step.
 
         Raises:
-            UserError: a file is missing or damaged. The message names it. No file is removed.
+            UserError: a file is missing or damaged. No file is removed.
         """
         if not self.finished:
             return []
@@ -86,15 +86,15 @@ class Checkpoints:
             known = isinstance(error, UserError)
             reason = error if known else f"{rows_file(last)}: damaged ({error})"
             raise UserError(
-                f"{reason}; put a copy in its place, or remove {last} to go on from the step "
-                "before if that is still there, or else from the start"
+                f"{reason}; restore the file from a copy, or remove {last} to resume from the "
+                "previous step if it still exists, and otherwise from the start"
             ) from None
         trained.load_state(state)
         return rows
 
     @property
     def finished(self) -> int:
-        """The number of steps that a resumed run need not repeat."""
+        """The number of steps that a resumed run skips."""
         return max((int(path.name[-5:]) + 1 for path in step_folders(self.folder)), default=0)
 
 
@@ -104,27 +104,27 @@ def write_state(state: Mapping[str, object], path: Path) -> None:
     Raises:
         OSError: the file cannot be written, for example because the disk is full.
     """
-    # torch.save on a path reports a full disk as a RuntimeError; a plain write does not.
+    # A plain write raises OSError for a full disk, while torch.save on a path raises RuntimeError.
     buffer = io.BytesIO()
     torch.save(state, buffer)
     path.write_bytes(buffer.getvalue())
 
 
 def read_state(path: Path, keys: Collection[str]) -> dict:
-    """Read a mapping that `write_state` wrote, and check that its keys are `keys`.
+    """Read a mapping written by `write_state`, and check that its keys are `keys`.
 
     Raises:
-        UserError: the file is missing, holds something else, or is damaged.
+        UserError: the file is missing or damaged, or its content is different.
     """
     try:
         content = path.read_bytes()
-        # torch writes a checksum for each part of its archive but does not check it on reading.
+        # torch writes a checksum for each part of its archive but does not verify it on reading.
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if (part := archive.testzip()) is not None:
                 raise ValueError(f"{part} does not match its checksum")
         state = torch.load(io.BytesIO(content), weights_only=True)
         if not isinstance(state, dict) or state.keys() != set(keys):
-            raise ValueError(f"no mapping of {', '.join(sorted(keys))}")
+            raise ValueError(f"not a mapping of {', '.join(sorted(keys))}")
     except FileNotFoundError:
         raise UserError(f"{path}: missing") from None
     except _DAMAGE as error:
@@ -134,16 +134,16 @@ def read_state(path: Path, keys: Collection[str]) -> dict:
 
 
 def resume_key(settings: Mapping[str, object], base: Path, inputs: Iterable[Path]) -> str:
-    """Hash (16 hex digits) of everything that a resumed run must share with the stopped run.
+    """Hash (16 hex digits) of all inputs that a resumed run must share with the stopped run.
 
     Args:
-        settings: the configuration, the code's hash, the seed and so on, in JSON's types.
-        base: folder of the base model. If it has a summary, the digest in the summary is used,
-            which saves reading gigabytes. Otherwise every file in the folder is read.
-        inputs: the other files that the run reads.
+        settings: configuration, code hash, seed etc., as JSON types.
+        base: folder of the base model. The digest in its summary, if any, saves reading gigabytes.
+            Otherwise all files in the folder are read.
+        inputs: the other input files of the run.
 
     Raises:
-        UserError: the base's summary is damaged, or records another size of the weights.
+        UserError: the base's summary is damaged, or the recorded size of the weights is wrong.
     """
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
     if (base / SUMMARY).is_file():

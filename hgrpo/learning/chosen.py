@@ -1,4 +1,4 @@
-"""The trajectories of a step that the update uses, and the weights of their groups."""
+"""Selection of a step's trajectories for the update, and the weights of their groups."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ from hgrpo.trajectories.trajectory import Trajectory
 
 @dataclass(frozen=True)
 class Chosen:
-    """The choice among G groups of K trajectories.
+    """The selection from G groups of K trajectories.
 
     Attributes:
         trajectories: G arrays bool [K], whether the update uses each trajectory.
         weights: float64 [G], factors of the groups' advantages.
-        empty: whether the filter has left nothing.
-        row: log entries of the filter; empty without one.
+        empty: whether the filter removed all trajectories.
+        row: log entries of the filter; empty without a filter.
     """
 
     trajectories: list[np.ndarray]
@@ -34,7 +34,7 @@ class Chosen:
 
     @property
     def flat(self) -> np.ndarray:
-        """bool, one entry per trajectory of the step, group by group."""
+        """One bool per trajectory of the step, group by group."""
         return np.concatenate(self.trajectories)
 
 
@@ -44,11 +44,11 @@ def choose(
     training: TrainingConfig,
     entropies: Sequence[np.ndarray] | None,
 ) -> Chosen:
-    """Apply the filter of `training`, if it has one, to groups of which some `take_part`.
+    """Apply the filter of `training`, if any, to the groups with a true `take_part`.
 
     Args:
         entropies: each trajectory's mean entropy per sampled token, G arrays [K], if the filter
-            needs them.
+            requires them.
     """
     masks = [np.full(len(group), part) for group, part in zip(groups, take_part, strict=True)]
     if training.filter is None:
@@ -76,7 +76,7 @@ def measures(
 
 
 def spread_of_returns(groups: Sequence[Sequence[Trajectory]], training: TrainingConfig) -> float:
-    """The mean over groups of the sample's deviation of their returns."""
+    """Mean over groups of the sample standard deviation of returns."""
     return mean_deviation([training_returns(group, training) for group in groups])
 
 
@@ -86,7 +86,7 @@ def scale_living(
     chosen: Chosen,
     rms: float,
 ) -> float:
-    """`scale_advantages` of the chosen trajectories of groups that are not dead."""
+    """`scale_advantages` for the selected trajectories of groups that are not dead."""
     alive = np.repeat([not each.dead for each in advantages], [len(group) for group in groups])
     return scale_advantages(where(flat(groups), alive & chosen.flat), rms)
 
@@ -97,7 +97,7 @@ def flat(groups: Sequence[Sequence[Trajectory]]) -> list[Trajectory]:
 
 
 def where(trajectories: Sequence[Trajectory], mask: np.ndarray) -> list[Trajectory]:
-    """The trajectories at which the mask, bool [n], is true."""
+    """The trajectories selected by the mask, bool [n]."""
     return [trajectory for trajectory, part in zip(trajectories, mask, strict=True) if part]
 
 
@@ -106,7 +106,7 @@ def weigh(
     weights: np.ndarray,
     sequences: Sequence[TrainingSequence] = (),
 ) -> None:
-    """Multiply the advantages of each group's turns, and of its sequences' tokens, by a weight."""
+    """Multiply the advantages of each group's turns and tokens by the group's weight."""
     factors = np.repeat(weights, [len(group) for group in groups])
     for trajectory, factor in zip(flat(groups), factors, strict=True):
         for turn in trajectory.turns:

@@ -1,20 +1,20 @@
-"""How much replies depend on their prompts: mutual information, entropies and retrieval.
+"""Dependence of replies on their prompts: mutual information, entropies and retrieval.
 
-A policy may collapse in two ways. Its replies lose their variety: the conditional entropy H(Z|X) is
-low. Or they are still varied but no longer depend on the prompt: the mutual information I(X;Z) is
+A policy may collapse in two ways. Its replies may lose variety: the conditional entropy H(Z|X) is
+low. Or they may remain varied but no longer depend on the prompt: the mutual information I(X;Z) is
 low, and the prompt cannot be inferred from the reply.
 
 Each reply of a step is scored under each prompt by teacher forcing, with the policy that played.
-All numbers are computed from one matrix, float [n, N]: entry [i, j] is the log-prob, in nats, of
+All metrics are computed from one matrix, float [n, N]: entry [i, j] is the log-prob, in nats, of
 reply z_i under prompt x_j. The n replies were sampled from the policy, each under one of the N
 distinct prompts; `columns` [n] are the columns of these prompts.
 
 Formulas: RAGEN-2, https://arxiv.org/abs/2604.06268, and its code,
 https://github.com/mll-lab-nu/RAGEN, ragen/trainer/collapse_metrics.py, with three differences.
-Identical prompts are one column, so the bound log N and the chance k / N count distinct prompts.
-All columns weigh the same, so where prompts have unequal shares of the replies, I(X;Z) may be too
-large, by at most the divergence of these shares from equal ones. Prompts that tie share their hits,
-so replies that fit all prompts equally are retrieved at chance.
+Identical prompts share a column, so the bound log N and the chance level k / N use distinct
+prompts. All columns have equal weight, so with unequal numbers of replies per prompt, I(X;Z) may be
+overestimated by at most the KL divergence of the prompt distribution from uniform. Tied prompts
+share hits, so replies that fit all prompts equally are retrieved at chance level.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -30,19 +30,19 @@ from hgrpo.learning.batch import SampledSequence
 from hgrpo.trajectories.log_row import ANY, FIRST, as_row
 from hgrpo.trajectories.trajectory import Trajectory, Turn
 
-# Retrieval counts a hit if the own prompt is among the best k, for each of these.
+# Values of k for top-k retrieval.
 BEST = (1, 2, 4, 8)
 
 
 def collapse_metrics(
     logprobs: np.ndarray, columns: np.ndarray, tokens: np.ndarray
 ) -> dict[str, float]:
-    """All numbers, per sequence and per token.
+    """All metrics, per sequence and per token.
 
-    Those per token have names that end in `_per_token`. As in RAGEN, they are the same formulas on
-    the mean log-prob of each reply's tokens, so that long replies do not outweigh short ones. They
-    are not the numbers per sequence divided by a length: the marginal averages over prompts after
-    the division.
+    Metrics per token have the suffix `_per_token`. As in RAGEN, they apply the same formulas to the
+    mean log-prob of each reply's tokens, so that long replies do not outweigh short ones. They are
+    not the metrics per sequence divided by a length, because the marginal averages over prompts
+    after the division.
 
     Args:
         logprobs: float64 [n, N].
@@ -72,8 +72,8 @@ def collapse_metrics(
 def information(logprobs: np.ndarray, columns: np.ndarray) -> dict[str, float]:
     """Mutual information and entropies from a matrix [n, N], in nats, as means over its rows.
 
-    I(X;Z) = matched - marginal is at most log N. It estimates a number of at least 0 and may be
-    below 0 by chance. H(Z|X) = -matched, and H(Z) = -marginal.
+    I(X;Z) = matched - marginal is at most log N. The true value is at least 0, but the estimate may
+    be negative. H(Z|X) = -matched, and H(Z) = -marginal.
     """
     fit, everywhere = matched(logprobs, columns), marginal(logprobs)
     return {
@@ -92,16 +92,16 @@ def matched(logprobs: np.ndarray, columns: np.ndarray) -> np.ndarray:
 
 def marginal(logprobs: np.ndarray) -> np.ndarray:
     """Log of each row's mean probability over the N prompts, float [n], in nats."""
-    # The largest term is taken out, so that no exponential overflows and at least one is 1.
+    # Subtract the largest term so that exponentials do not overflow.
     largest = logprobs.max(axis=1)
     shares = np.exp(logprobs - largest[:, None]).sum(axis=1)
     return largest + np.log(shares) - np.log(logprobs.shape[1])
 
 
 def retrieval(logprobs: np.ndarray, columns: np.ndarray, best: int) -> float:
-    """Share of the replies whose own prompt is among their `best` likeliest prompts.
+    """Fraction of replies whose own prompt is among their `best` most likely prompts.
 
-    If prompts tie at the last rank, a reply counts as its chance under a random order of the ties.
+    Ties at the last rank count as the probability of a hit under random tie-breaking.
     """
     fit = matched(logprobs, columns)[:, None]
     better, equal = (logprobs > fit).sum(axis=1), (logprobs == fit).sum(axis=1)
@@ -109,12 +109,12 @@ def retrieval(logprobs: np.ndarray, columns: np.ndarray, best: int) -> float:
 
 
 def chance(prompts: int, best: int) -> float:
-    """`retrieval` of replies that do not depend on their prompts: k of N, at most 1."""
+    """Chance level of `retrieval`, for replies independent of their prompts: k / N, at most 1."""
     return min(1.0, best / prompts)
 
 
 def distinct(items: Sequence[Hashable]) -> tuple[list[Hashable], np.ndarray]:
-    """The distinct items in order of first occurrence, and each item's index there, int [n]."""
+    """Distinct items in order of first occurrence, and each item's index among them, int [n]."""
     indices: dict[Hashable, int] = {}
     columns = [indices.setdefault(item, len(indices)) for item in items]
     return list(indices), np.array(columns, dtype=int)
@@ -122,12 +122,12 @@ def distinct(items: Sequence[Hashable]) -> tuple[list[Hashable], np.ndarray]:
 
 @dataclass(frozen=True)
 class Pair:
-    """A prompt x and the reply to it, as tokens.
+    """A prompt x and its reply, as tokens.
 
     Attributes:
         prompt: the whole conversation before the reply.
-        lead: the reply's tokens before z, on which z is conditioned: the opening tag of a thought.
-        z: the tokens that are scored: the thought without its tags, or the whole reply.
+        lead: the reply's tokens before z, which z is conditioned on: the opening tag of a thought.
+        z: the scored tokens: the thought without its tags, or the whole reply.
         thought: whether z is a thought.
     """
 
@@ -145,14 +145,14 @@ def measure_step(
     longest: int,
     score: Callable[[Sequence[SampledSequence]], Sequence[Tensor]],
 ) -> dict[str, float | None]:
-    """Log entries of a step: `measure` of first turns, and of turns drawn among all.
+    """Log entries of a step: `measure` for first turns and for randomly drawn turns.
 
     Args:
-        trajectories: all of the step, as they were played.
-        number: how many trajectories are drawn, each at most once.
-        stream: first parts of the names of the random streams.
-        longest: most tokens of a conversation.
-        score: log-probs of the sampled tokens of each sequence.
+        trajectories: all trajectories of the step.
+        number: number of trajectories to draw without replacement.
+        stream: prefix of the names of the random streams.
+        longest: maximum tokens of a conversation.
+        score: computes log-probs of the sampled tokens of each sequence.
     """
     drawn = draw(trajectories, number, stream)
     turns = {
@@ -167,9 +167,9 @@ def measure_step(
 
 
 def draw(trajectories: Sequence[Trajectory], number: int, stream: tuple) -> list[Trajectory]:
-    """At most `number` trajectories, drawn without replacement.
+    """Draw at most `number` trajectories without replacement.
 
-    Which are drawn depends on the trajectories' tasks and numbers, not on their order.
+    The draw depends on the trajectories' tasks and rollout numbers, not on their order.
     """
 
     def place(trajectory: Trajectory) -> int:
@@ -179,7 +179,7 @@ def draw(trajectories: Sequence[Trajectory], number: int, stream: tuple) -> list
 
 
 def draw_turn(trajectory: Trajectory, stream: tuple) -> Turn:
-    """One of the trajectory's turns; all have the same chance."""
+    """Draw one of the trajectory's turns uniformly."""
     name = ("collapse turn", *stream, trajectory.task.task_id, trajectory.rollout)
     return trajectory.turns[int(generator(*name).integers(len(trajectory.turns)))]
 
@@ -199,11 +199,11 @@ def measure(
     longest: int,
     score: Callable[[Sequence[SampledSequence]], Sequence[Tensor]],
 ) -> dict[str, float | None]:
-    """The numbers of `collapse_metrics`, and counts: `left_out`, and replies that are `thoughts`.
+    """`collapse_metrics`, and counts of omitted pairs (`left_out`) and of `thoughts`.
 
-    A pair is left out if its prompt and the longest of all replies have more than `longest` tokens
-    together, so that every reply that remains fits every prompt. If none remains, `pairs` is 0 and
-    the other numbers are not there.
+    A pair is omitted if its prompt and the longest reply together exceed `longest` tokens, so that
+    every remaining reply fits every prompt. If no pairs remain, `pairs` is 0 and the metrics are
+    omitted.
     """
     most = max((len(pair.lead) + len(pair.z) for pair in pairs), default=0)
     fitting = [pair for pair in pairs if len(pair.prompt) + most <= longest]

@@ -1,11 +1,11 @@
-"""The critic: expected rewards to go before every sampled token, and advantages from them.
+"""The critic: expected rewards-to-go before every sampled token, and advantages from them.
 
-It is the SFT policy with a value head in the place of its language-model head, and a model of its
-own: it shares no weights with the policy. The head's output is in units of the first batch's
-returns: V = mean + deviation * output. So neither the learning rate nor the clip depends on what an
-environment pays, and the first values are all the mean. The loss, in the same units, is that of
-PPO's reference implementation (Huang et al. 2022, "The 37 Implementation Details of Proximal
-Policy Optimization", https://iclr-blog-track.github.io/2022/03/25/ppo-implementation-details/).
+It is a copy of the SFT policy with a value head instead of the language-model head, and shares no
+weights with the policy. The head's output is standardised by the first batch's returns: V = mean +
+deviation * output. Therefore the learning rate and the clip do not depend on the scale of rewards,
+and all initial values equal the mean. The loss, in the same units, is that of PPO's reference
+implementation (Huang et al. 2022, "The 37 Implementation Details of Proximal Policy Optimization",
+https://iclr-blog-track.github.io/2022/03/25/ppo-implementation-details/).
 """
 
 import math
@@ -38,7 +38,7 @@ from hgrpo.policy.precision import cast
 from hgrpo.trajectories.trajectory import Trajectory
 
 _HEAD, _SCALE, _BASE = "value_head.", "value_scale", "base"
-# The least deviation that whitening divides by.
+# Lower bound of the standard deviation in whitening.
 FLOOR = 1e-8
 DIAGNOSTICS = ("critic_loss", "critic_grad_norm", "critic_clip_fraction", "explained_variance")
 
@@ -46,8 +46,8 @@ DIAGNOSTICS = ("critic_loss", "critic_grad_norm", "critic_clip_fraction", "expla
 def value_loss(values: Tensor, before: Tensor, targets: Tensor, clip: float) -> Tensor:
     """max((V - target)^2, (clipped V - target)^2) / 2 per token, [N]; all in the head's units.
 
-    V is clipped to at most `clip` from the value `before` the batch's first step. Where this binds
-    on the side of the target, the gradient is 0.
+    V is clipped to within `clip` of the value `before` the batch's first step. If the clip is
+    active on the side of the target, the gradient is 0.
     """
     clipped = before + (values - before).clamp(-clip, clip)
     return 0.5 * torch.maximum((values - targets).square(), (clipped - targets).square())
@@ -63,7 +63,7 @@ def explained_variance(values: np.ndarray, targets: np.ndarray) -> float | None:
 
 
 def value_head(policy: Policy) -> nn.Linear:
-    """A head that maps a hidden state to a value; all its weights are 0."""
+    """A linear value head with all weights 0."""
     head = nn.Linear(policy.architecture.hidden_size, 1, device=policy.device)
     nn.init.zeros_(head.weight)
     nn.init.zeros_(head.bias)
@@ -72,12 +72,12 @@ def value_head(policy: Policy) -> nn.Linear:
 
 @dataclass
 class Critic:
-    """Values tokens, and learns from estimates; `ranks` share the work as the learner's do.
+    """Computes and learns values of tokens; `ranks` divide the work as in the learner.
 
     Attributes:
-        body: the model that gives the hidden states; its language-model head is unused.
-        optimiser: of the body's trainable tensors and of the head's.
-        scale: float64 [2], mean and deviation of the first batch's returns; NaN before it.
+        body: the model that computes hidden states; its language-model head is unused.
+        optimiser: optimiser of the trainable tensors of body and head.
+        scale: float64 [2], mean and standard deviation of the first batch's returns; NaN before.
     """
 
     body: Policy
@@ -90,15 +90,15 @@ class Critic:
     scale: Tensor = field(default_factory=lambda: torch.full((2,), math.nan, dtype=torch.float64))
 
     def calibrate(self, returns: np.ndarray) -> None:
-        """Set the head's units by the first batch's returns; later calls do nothing.
+        """Set the head's scale from the first batch's returns; later calls are no-ops.
 
-        If all returns are equal, the unit is 1.
+        The standard deviation is 1 if all returns are equal.
         """
         if self.scale.isnan().any():
             self.scale = torch.tensor([float(returns.mean()), float(returns.std()) or 1.0]).double()
 
     def state(self) -> dict[str, object]:
-        """The values that training carries from step to step."""
+        """The state that training passes from step to step."""
         return {"weights": self.weights(), "optimiser": self.optimiser.state_dict()}
 
     def load_state(self, state: Mapping[str, object]) -> None:
@@ -122,7 +122,7 @@ class Critic:
     def values(self, sequences: Sequence[SampledSequence]) -> list[np.ndarray]:
         """The value before each sampled token, a float64 array [N] per sequence.
 
-        `calibrate` must have been called.
+        Call `calibrate` first.
 
         Raises:
             TrainingError: a value is not finite.
@@ -147,8 +147,8 @@ class Critic:
         """Take `epochs` passes over a batch, in `minibatches` steps each; return diagnostics.
 
         Args:
-            before: what `values` returned for the sequences.
-            order: indices of the trajectories that take part, as in `Learner.update`.
+            before: the output of `values` for the sequences.
+            order: indices of the trajectories to use, as in `Learner.update`.
 
         Raises:
             TrainingError: a gradient or weight is not finite.
@@ -184,7 +184,7 @@ class Critic:
     def _backward(
         self, chosen: Sequence[tuple[TrainingSequence, np.ndarray, Estimate]], tokens: int
     ) -> dict[str, float]:
-        """Add the gradient of a micro-batch of a minibatch in which `tokens` are learnt."""
+        """Add the gradient of a micro-batch of a minibatch with `tokens` targets in total."""
         learnt = torch.from_numpy(np.concatenate([e.learnt for _, _, e in chosen]))
         values = self._values([s for s, _, _ in chosen])[learnt]
         before = self._in_units([b for _, b, _ in chosen])[learnt]
@@ -198,7 +198,7 @@ class Critic:
         }
 
     def _in_units(self, rows: Sequence[np.ndarray]) -> Tensor:
-        """Values of several sequences as one float32 tensor, in the head's units."""
+        """Values of several sequences as one float32 tensor, on the head's scale."""
         mean, deviation = self.scale.tolist()
         return torch.from_numpy((np.concatenate(rows) - mean) / deviation).float()
 
@@ -218,12 +218,12 @@ def estimates(
     method: MethodConfig,
     training: TrainingConfig,
 ) -> list[Estimate]:
-    """The trajectories' estimates; `values` are the critic's of their sampled tokens, [N] each.
+    """The trajectories' estimates; `values` are the critic's, [N] per trajectory.
 
     The penalty for inadmissible turns is subtracted from the last turn's reward. With `truncation:
-    bootstrap`, the critic also values the state after the last turn of each truncated trajectory:
-    all its tokens with the environment's last answer, as before any reply, as far as the critic has
-    positions.
+    bootstrap`, the critic also evaluates the state after the last turn of each truncated
+    trajectory: all its tokens including the environment's last answer, up to the critic's maximum
+    number of positions.
     """
     bootstraps = training.gae.truncation == "bootstrap"
     cut = [k for k, t in enumerate(trajectories) if bootstraps and t.truncated]
@@ -243,7 +243,7 @@ def estimates(
 
 def _after(trajectory: Trajectory, longest: int) -> SampledSequence:
     state = [*trajectory.token_ids, *trajectory.unread][: longest - 1]
-    # The value before a token does not depend on the token, so 0 stands for any reply.
+    # The value before a token does not depend on the token, so use 0 as the reply.
     return SampledSequence([*state, 0], [(len(state), len(state) + 1)], name=trajectory.name)
 
 
@@ -253,13 +253,13 @@ def store_advantages(
     estimates: Sequence[Estimate],
     trained: Sequence[bool],
 ) -> dict[str, float]:
-    """Whiten the estimates and store them, in the sequences per token and in the turns as means.
+    """Whiten the estimates and store them per token in the sequences and as means in the turns.
 
-    A turn's credit is the mean of its tokens' advantages before the whitening. The constants come
-    from the trajectories that are `trained` on.
+    A turn's credit is the mean of its tokens' advantages before whitening. The whitening constants
+    are computed over the `trained` trajectories.
 
     Returns:
-        Log entries: the constants.
+        The constants, as log entries.
     """
     used = [e.advantages for e, part in zip(estimates, trained, strict=True) if part]
     tokens = np.concatenate(used) if used else np.zeros(1)
@@ -277,16 +277,16 @@ def store_advantages(
 def save_critic(critic: Critic | None, path: Path, base: str) -> None:
     """Write the critic's trained tensors; `base` is the digest of the base model.
 
-    Every arm writes the file, because all arms share one rule. Without a critic it has no tensors.
+    All arms write the file, because they share a Snakemake rule. Without a critic it is empty.
     """
     write_tensors(critic.weights() if critic else {}, path, {_BASE: base})
 
 
 def check_critic(path: Path, base: str) -> None:
-    """Check a file that `save_critic` wrote, before anything is loaded from it.
+    """Check a file written by `save_critic` before loading it.
 
     Raises:
-        UserError: the file is missing or damaged, belongs to another base, or holds no critic.
+        UserError: the file is missing or damaged, belongs to another base, or has no critic.
     """
     if not path.is_file():
         raise UserError(f"{path}: missing")
@@ -294,6 +294,6 @@ def check_critic(path: Path, base: str) -> None:
     with safe_open(path, "pt") as file:
         other = (file.metadata() or {}).get(_BASE)
         if other != base:
-            raise UserError(f"{path}: base: a critic of the base {other}, but this one is {base}")
+            raise UserError(f"{path}: the critic belongs to base model {other}, not {base}")
         if not file.keys():
-            raise UserError(f"{path}: it holds no critic, as of an arm whose advantage is group")
+            raise UserError(f"{path}: no critic in this file; the arm had `advantage: group`")

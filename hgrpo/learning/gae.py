@@ -1,6 +1,4 @@
-"""Generalised advantage estimation over tokens, over turns, and over both.
-
-An advantage is what an action earned beyond the critic's value of the state it was taken in:
+"""Generalised advantage estimation (GAE) over tokens, over turns, and over both.
 
     delta_t = r_t + gamma V_{t+1} - V_t
     A_t     = delta_t + gamma lambda A_{t+1}
@@ -9,9 +7,9 @@ See Schulman et al. 2016, "High-Dimensional Continuous Control Using Generalized
 Estimation", https://arxiv.org/abs/1506.02438. The value after the last action is `final`: 0, or
 with `truncation: bootstrap` the critic's, if the turn cap or the context ended the episode.
 
-All arrays are float64 and hold the sampled tokens of one trajectory only, turn after turn. What the
-environment writes between two replies is no action, so the last token of a reply is followed by the
-first token of the next one. `ends` is bool [N], true at the last token of every reply.
+All arrays are float64 and contain only the sampled tokens of one trajectory, turn by turn. Tokens
+of the environment are not actions, so the last token of a reply is followed by the first token of
+the next reply. `ends` is bool [N], true at the last token of every reply.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,7 +27,7 @@ class Estimate:
     Attributes:
         advantages: float64 [N].
         targets: float64 [N], targets of the critic's values.
-        learnt: bool [N], the tokens at which the critic learns its target.
+        learnt: bool [N], tokens at which the critic is trained on its target.
     """
 
     advantages: np.ndarray
@@ -40,7 +38,7 @@ class Estimate:
 def gae(
     rewards: np.ndarray, values: np.ndarray, gamma: float, lam: float, final: float = 0
 ) -> np.ndarray:
-    """A_t of the formula above, in the shape [N] of `rewards` and `values`."""
+    """A_t of the formula above, with the shape [N] of `rewards` and `values`."""
     advantages = np.zeros(len(values))
     following, value_after = 0.0, final
     for t in reversed(range(len(values))):
@@ -52,10 +50,10 @@ def gae(
 def token_gae(
     rewards: np.ndarray, values: np.ndarray, ends: np.ndarray, config: GaeConfig, final: float = 0
 ) -> Estimate:
-    """Every token is an action, as in RAGEN's PPO (https://arxiv.org/abs/2504.20073).
+    """GAE with tokens as actions, as in RAGEN's PPO (https://arxiv.org/abs/2504.20073).
 
     Args:
-        rewards: float64 [T], one a turn; a turn's last token earns it.
+        rewards: float64 [T], one per turn, assigned to the turn's last token.
         values: float64 [N], the critic's value before each token.
     """
     advantages = gae(_at_ends(rewards, ends), values, config.gamma, config.lam, final)
@@ -65,10 +63,10 @@ def token_gae(
 def turn_gae(
     rewards: np.ndarray, values: np.ndarray, ends: np.ndarray, config: GaeConfig, final: float = 0
 ) -> Estimate:
-    """A whole reply is one action, and all its tokens get its advantage.
+    """GAE with whole replies as actions; all tokens of a reply share its advantage.
 
-    The state is the one before the reply, so the critic learns at the first token of each reply
-    only. Arguments: see `token_gae`.
+    The state is the one before the reply, so the critic is trained only at the first token of each
+    reply. See `token_gae` for the arguments.
     """
     starts = np.roll(ends, 1)
     turns = gae(rewards, values[starts], config.gamma, config.lam, final)
@@ -79,12 +77,13 @@ def turn_gae(
 def bi_level_gae(
     rewards: np.ndarray, values: np.ndarray, ends: np.ndarray, config: GaeConfig, final: float = 0
 ) -> Estimate:
-    """First over the turns with `gamma_high`, then over the tokens within each turn.
+    """GAE over the turns with `gamma_high`, then over the tokens within each turn.
 
-    The turns' estimate reads the values at the last tokens. A turn's return, its advantage plus
-    this value, is then the reward of its last token, and the tokens' estimate starts anew in every
-    turn. This is RAGEN's bi-level GAE (https://arxiv.org/abs/2504.20073), which takes the tokens
-    with a reward for the ends of turns and so misses turns that earn 0. Arguments: see `token_gae`.
+    The estimate over turns uses the values at the last tokens. A turn's return, its advantage plus
+    this value, becomes the reward of its last token, and the estimate over tokens restarts in every
+    turn. This is RAGEN's bi-level GAE (https://arxiv.org/abs/2504.20073), except that RAGEN detects
+    the ends of turns by nonzero rewards and so misses turns with reward 0. See `token_gae` for the
+    arguments.
     """
     high = gae(rewards, values[ends], config.gamma_high, config.lam, final)
     pseudo = _at_ends(high + values[ends], ends)
@@ -97,7 +96,7 @@ def bi_level_gae(
     return Estimate(advantages, advantages + values, np.ones(len(values), dtype=bool))
 
 
-# By the name that a method's `advantage` gives.
+# By a method's `advantage`.
 ESTIMATORS: Mapping[str, Callable[..., Estimate]] = {
     "gae": token_gae,
     "turn_gae": turn_gae,
@@ -106,7 +105,7 @@ ESTIMATORS: Mapping[str, Callable[..., Estimate]] = {
 
 
 def _at_ends(rewards: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Rewards of turns [T] at the last token of each turn, 0 at the others: [N]."""
+    """Assign rewards of turns [T] to the last token of each turn: [N], 0 elsewhere."""
     spread = np.zeros(len(ends))
     spread[ends] = rewards
     return spread

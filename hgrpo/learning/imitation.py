@@ -1,6 +1,6 @@
-"""Imitation: cross-entropy on spans of expert trajectories, for SFT, or on all of their text.
+"""Imitation learning: cross-entropy on spans of expert trajectories (SFT) or on their whole text.
 
-The second is next-token prediction, which pretrains the tiny base model.
+Training on the whole text is next-token prediction, which pretrains the tiny base model.
 """
 
 import math
@@ -31,11 +31,11 @@ from hgrpo.policy.settings import ModelConfig
 
 _MAX_GRAD_NORM = 1.0
 _EVALUATIONS = 5
-# Operations of a tiny model are too short to split between threads: on two cores, two shares of a
-# batch side by side take 0.6 of the time of two threads in every operation.
+# Operations of a tiny model are too short for intra-op parallelism: on two cores, processing two
+# shares of a batch in parallel takes 0.6 of the time of two threads per operation.
 _CPU_SHARES = 2
-# Set every value that training reads, even to its default. The code hash covers this file, but not
-# the defaults of settings.
+# Set all values used in training explicitly, because the code hash includes this file, but not the
+# defaults of settings.
 _PRETRAINING = SftConfig(
     epochs=1.0,
     batch_trajectories=32,
@@ -97,15 +97,15 @@ class _Imitator:
     def _by_shares(
         self, compute: Callable[[list[list[Example]]], T], examples: Sequence[Example]
     ) -> list[T]:
-        """`compute` of each share of the micro-batches, shares side by side.
+        """Apply `compute` to each share of the micro-batches in parallel.
 
-        The number of shares does not depend on the number of workers, so neither does the order in
-        which their sums are added. From 4 threads on a share has several, and then its products
-        may be rounded in another way: results are equal bit for bit with 1 to 3 threads only.
+        The number of shares, and so the order of summation, does not depend on the number of
+        workers. Results are bitwise identical for 1 to 3 threads. With 4 or more threads, a share
+        has several threads, which may change the rounding of matrix products.
         """
         shares = _CPU_SHARES if self.policy.device.type == "cpu" else 1
         lengths = [len(example.token_ids) for example in examples]
-        # All shares together hold the activations of `microbatch_tokens`.
+        # All shares together have `microbatch_tokens` in memory.
         parts = micro_batches(lengths, self.settings.microbatch_tokens // shares)
         chosen = [[examples[i] for i in part] for part in parts]
         return list(
@@ -115,12 +115,12 @@ class _Imitator:
     def _differentiate(
         self, tokens: int, parts: list[list[Example]]
     ) -> tuple[float, list[torch.Tensor | None]]:
-        """Loss and gradients of one share of the batch; None for weights that it does not use."""
+        """Loss and gradients of one share of the batch; None for unused weights."""
         parameters = [p for _, p in self.policy.trainable]
         total, gradients = 0.0, [None] * len(parameters)
         for part in parts:
             loss = -self._logprobs(part).sum() / tokens
-            # Not `backward`: the shares' gradients must not meet in one `grad`.
+            # Not `backward`, because parallel shares must not accumulate into the same `grad`.
             of_part = torch.autograd.grad(loss, parameters, allow_unused=True)
             gradients = list(map(_added, gradients, of_part))
             total += float(loss.detach())
@@ -128,7 +128,7 @@ class _Imitator:
 
     @torch.no_grad()
     def _measure(self, parts: list[list[Example]]) -> tuple[float, int]:
-        """Sum of a share's negative log-probabilities, in nats, and the number of its tokens."""
+        """Sum of a share's negative log-probabilities, in nats, and its number of tokens."""
         logprobs = [self._logprobs(part) for part in parts]
         return -sum(float(each.sum()) for each in logprobs), sum(map(len, logprobs))
 
@@ -158,12 +158,12 @@ def imitate(
     """Train on `train`; resume after the newest step in `checkpoints`.
 
     Losses are means over the tokens in the spans, in nats. The stream ("imitation", seed, epoch)
-    draws the order of the examples, so a resumed run takes the same batches.
+    determines the order of the examples, so a resumed run uses the same batches.
 
     Args:
-        validation: examples whose loss is measured every max(1, total steps // `_EVALUATIONS`)
-            steps and after the last step. May be empty.
-        on_step: called with every row, including the rows read from `checkpoints`.
+        validation: examples for the validation loss, measured every max(1, total steps //
+            `_EVALUATIONS`) steps and after the last step. May be empty.
+        on_step: called with every row, including rows restored from `checkpoints`.
 
     Returns:
         Rows of {step, loss, lr_factor, grad_norm, validation_loss or None}.
@@ -193,15 +193,15 @@ def imitate(
 
 
 def _added(total: torch.Tensor | None, more: torch.Tensor | None) -> torch.Tensor | None:
-    """The sum of two gradients, in the memory of the first; None stands for no gradient."""
+    """Add a gradient to the first one in place; None means no gradient."""
     if total is None or more is None:
-        # A copy, because autograd may give two weights the same tensor.
+        # Copy, because autograd may return the same tensor for two weights.
         return more.clone() if more is not None else total
     return total.add_(more)
 
 
 def _workers(device: torch.device) -> Executor:
-    """The threads that compute shares; on a CPU they divide the cores of the job."""
+    """Thread pool for the shares; on a CPU, its threads divide the cores of the job."""
     threads = torch.get_num_threads() if device.type == "cpu" else 1
     return ThreadPoolExecutor(
         min(threads, _CPU_SHARES),
@@ -211,7 +211,7 @@ def _workers(device: torch.device) -> Executor:
 
 
 def _batches(size: int, settings: SftConfig) -> Iterator[list[int]]:
-    """Yield the indices of each step's examples, epoch after epoch, without end."""
+    """Yield the indices of each step's examples, in endless epochs."""
     order: list[int] = []
     epoch = 0
     while True:
@@ -226,29 +226,29 @@ def read_demonstrations(expert: Path) -> list[dict]:
     """Read an expert folder: one row {task_id, observations [T + 1], actions [T]} per trajectory.
 
     Raises:
-        UserError: the file is missing, or the expert stage did not write it.
+        UserError: the file is missing, damaged, or not from the expert stage.
     """
     path = expert / "trajectories.parquet"
     try:
         columns = ["task_id", "observations", "actions"]
         return pq.read_table(path, columns=columns, **parquet.READ).to_pylist()
     except FileNotFoundError:
-        raise UserError(f"{path}: missing; run the expert stage first") from None
+        raise UserError(f"{path}: not found; run the expert stage first") from None
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: damaged, or not an expert file ({one_line(error)})") from None
 
 
 def texts(demonstrations: list[dict]) -> Iterator[str]:
-    """Every observation and every action."""
+    """All observations and actions."""
     for row in demonstrations:
         yield from row["observations"]
         yield from row["actions"]
 
 
 def as_example(row: dict, conversation: Conversation, whole_text: bool) -> Example:
-    """Make one token sequence of a row of `read_demonstrations`.
+    """Convert a row of `read_demonstrations` to one token sequence.
 
-    The loss is computed on the actions or, with `whole_text`, on every token but the first.
+    The loss is computed on the actions or, with `whole_text`, on all tokens except the first.
     """
     ids = conversation.opening(row["observations"][0])
     spans = []
@@ -258,14 +258,14 @@ def as_example(row: dict, conversation: Conversation, whole_text: bool) -> Examp
         ids = ids + reply + conversation.observation(answer)
     if whole_text:
         return Example(ids, [(1, len(ids))])
-    # No action follows the last observation, so this observation is cut off.
+    # Truncate after the last action, because no action follows the last observation.
     return Example(ids[: spans[-1][1]], spans)
 
 
 def examples(
     demonstrations: list[dict], conversation: Conversation, max_length: int, whole_text: bool
 ) -> tuple[list[Example], int]:
-    """Examples of at most `max_length` tokens, and the number of longer ones, which are left out.
+    """Examples of at most `max_length` tokens, and the number of omitted longer examples.
 
     Demonstrations without actions are skipped and not counted.
     """
@@ -283,11 +283,11 @@ def pretrain(
     folder: Path,
     on_step: Callable[[dict, int], None] = lambda row, steps: None,
 ) -> list[dict]:
-    """Train the tiny model in `folder` in place for one epoch, and return the rows of `imitate`.
+    """Train the tiny model in `folder` in place for one epoch; return the rows of `imitate`.
 
-    The stream ("pretrain", seed) chooses `tiny.pretrain_trajectories` of the demonstrations. Those
+    The stream ("pretrain", seed) selects `tiny.pretrain_trajectories` of the demonstrations. Those
     longer than `tiny.max_positions` tokens are skipped. `on_step` is called after each step with
-    the row of this step and the total number of steps.
+    its row and the total number of steps.
     """
     policy = load_policy(config.model_copy(update={"adapt": "full"}), folder)
     order = generator("pretrain", seed).permutation(len(demonstrations))

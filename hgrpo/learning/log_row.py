@@ -1,4 +1,4 @@
-"""The entries of a step's log row that describe its rollouts, advantages and optimiser steps."""
+"""Entries of a step's log row about rollouts, advantages and optimiser steps."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,13 +14,13 @@ from hgrpo.learning.filters.batch import mean_deviation
 from hgrpo.learning.settings import TrainingConfig
 from hgrpo.trajectories.trajectory import Trajectory
 
-# Diagnostics that are None when no step was taken.
+# Diagnostics that are None without optimiser steps.
 STEP_DIAGNOSTICS = (
     *("policy_loss", "kl_term", "entropy_term", "total_loss", "grad_norm", "entropy"),
     *("ratio_mean", "ratio_max", "clip_fraction", "ess"),
     *("mismatch_mean", "mismatch_max", "mismatch_kl", "importance_mean", "importance_truncated"),
 )
-# Diagnostics of a minibatch that are sums over its micro-batches.
+# Diagnostics of a minibatch that are summed over its micro-batches.
 SUMS = ("policy_loss", "kl_term", "entropy_term", "entropy", "clip_fraction")
 
 # Inputs of `advantages.size_caution`.
@@ -56,9 +56,9 @@ def rollout_row(groups: Sequence[Sequence[Trajectory]]) -> dict:
 
 
 def spread_row(groups: Sequence[Sequence[Trajectory]], training: TrainingConfig) -> dict:
-    """Log entries: the sample's deviation within groups, of returns and of successes, as means.
+    """Log entries: mean sample standard deviation within groups, of returns and of successes.
 
-    Penalties make returns differ where all trajectories fail; the second entry is then 0.
+    The second entry ignores penalties, which make the returns of failed trajectories differ.
     """
     successes = [np.array([trajectory.success for trajectory in group]) for group in groups]
     return {
@@ -68,7 +68,7 @@ def spread_row(groups: Sequence[Sequence[Trajectory]], training: TrainingConfig)
 
 
 def trained_row(trained: Sequence[np.ndarray]) -> dict:
-    """Log entries: how many groups, and trajectories, the update used, from G arrays bool [K]."""
+    """Log entries: numbers of groups and trajectories in the update, from G arrays bool [K]."""
     used = [int(group.sum()) for group in trained]
     return {"n_trained_groups": sum(map(bool, used)), "n_trained_trajectories": sum(used)}
 
@@ -78,8 +78,8 @@ def advantage_row(
 ) -> dict:
     """Log entries: dead groups, groups with flat credit, and `SIZES` of credit and advantages.
 
-    `advantages`, in the order of `groups`, gives the advantages per trajectory and per turn. The
-    turns in `groups` hold the blended advantages, which are averaged over tokens.
+    `advantages`, in the order of `groups`, contains the advantages per trajectory and per turn. The
+    turns in `groups` contain the blended advantages, which are averaged over tokens.
     """
     played = flat(groups)
     turns = [turn for trajectory in played for turn in trajectory.turns]

@@ -1,4 +1,4 @@
-"""A method: one arm of a study, with its credit assigner and its update rule."""
+"""A method: one arm of a study, with a credit assigner and an update rule."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -16,7 +16,7 @@ from hgrpo.learning.settings import TrainingConfig
 
 
 class ObjectiveConfig(KindSection):
-    """`rule` names an update rule; the other keys are the rule's settings."""
+    """`rule` is the name of an update rule; the other keys are the rule's settings."""
 
     key: ClassVar[str] = "rule"
 
@@ -32,7 +32,7 @@ class ObjectiveConfig(KindSection):
         return _without_shared(kinds.load(kind))
 
     def make(self, training: TrainingConfig) -> Rule:
-        """The rule, with its settings and its shared ones from `training`."""
+        """The rule with its settings, including the shared ones from `training`."""
         rule = kinds.load(self.rule)
         shared = {key: getattr(training, name) for key, name in rule.of_training.items()}
         return rule(**self.settings, **shared)
@@ -40,7 +40,7 @@ class ObjectiveConfig(KindSection):
 
 @cache
 def _without_shared(rule: type[Rule]) -> type[Strict]:
-    """The rule's settings, except its shared ones from `training`."""
+    """The rule's settings, except the shared ones from `training`."""
     if not rule.of_training:
         return rule
     fields = {
@@ -52,24 +52,22 @@ def _without_shared(rule: type[Rule]) -> type[Strict]:
 
 
 class MethodConfig(Strict):
-    """One arm of a study. With alpha = 1 it trains as flatGRPO, whatever the turns' credit is."""
+    """One arm of a study. With alpha = 1, it trains like flatGRPO, regardless of turn credit."""
 
-    name: str = Field(description="the method's name, and the name of its file without `.yaml`")
+    name: str = Field(description="the method's name, equal to its file name without `.yaml`")
     label: str = Field(
         "", pattern=r"^[^\x00-\x1f]*$", description="name in tables and figures; empty: `name`"
     )
-    train: bool = Field(
-        True, description="false: no training, the SFT policy is evaluated as it is"
-    )
+    train: bool = Field(True, description="false: no training; the SFT policy is evaluated")
     credit: CreditConfig = Field(
         default_factory=CreditConfig,
         description="the credit assigner: `kind` and the assigner's own keys",
     )
     advantage: Literal["group", "gae", "turn_gae", "bi_level_gae"] = Field(
         "group",
-        description="group: a trajectory is compared with its group, and turns get their credit; "
-        "the others take the critic's estimate of rewards to go: before every token (gae), before "
-        "every turn (turn_gae), or first over turns and then over tokens (bi_level_gae)",
+        description="group: advantages relative to the group, blended with turn credit; the others "
+        "use a critic: GAE over tokens (gae), over turns (turn_gae), or first over turns and then "
+        "over tokens (bi_level_gae)",
     )
     objective: ObjectiveConfig = Field(
         default_factory=ObjectiveConfig,
@@ -80,36 +78,36 @@ class MethodConfig(Strict):
         1.0,
         ge=0,
         le=1,
-        description="share of the trajectory's advantage in a turn's advantage; the rest is turn "
-        "credit. Required where an assigner's credit counts; `flat` and critics need 1",
+        description="weight of the trajectory's advantage in a turn's advantage; turn credit has "
+        "weight 1 - alpha. Required with turn credit; must be 1 for `flat` and critics",
     )
     group_norm: GroupNorm = Field(
         "std",
-        description="trajectory advantage: z-score in the group by its population deviation (std) "
-        "or by that of a sample (sample_std), or centred only (mean)",
+        description="trajectory advantage: z-score within the group with the population standard "
+        "deviation (std) or the sample standard deviation (sample_std), or only centred (mean)",
     )
     turn_norm: TurnNorm = Field(
         "position",
-        description="what a turn's credit becomes: position: z-score over the trajectories that "
-        "reached the same turn number; group: z-score over all turns of the group; none: the "
-        "credit itself",
+        description="normalisation of turn credit. position: z-score over the trajectories that "
+        "reached the same turn number; group: z-score over all turns of the group; none: raw "
+        "credit",
     )
-    norm_floor: float = Field(1e-6, gt=0, description="least deviation that a z-score divides by")
+    norm_floor: float = Field(1e-6, gt=0, description="lower bound of the divisor of z-scores")
     dead_groups: DeadGroups = Field(
         "skip",
-        description="skip: groups whose advantages are all zero take no part in the update, unless "
-        "a KL penalty acts on them; skip_equal_returns: groups of equal returns take no part, also "
-        "with turn credit (the guard of H-GRPO); keep: all groups take part",
+        description="skip: exclude groups with all advantages zero from the update, unless a KL "
+        "penalty acts on them; skip_equal_returns: exclude groups of equal returns, even with turn "
+        "credit (as in H-GRPO); keep: use all groups",
     )
     stream: int = Field(
         0,
         ge=0,
-        description="0: the rollouts' random numbers are those of every other arm; another number "
-        "draws others, for an A/A pair",
+        description="0: rollouts share random numbers with all other arms; other values give "
+        "independent random numbers, for an A/A pair",
     )
     training: dict[str, object] = Field(
         default_factory=dict,
-        description="keys of the study's `training` that differ for this arm, as in `{lr: 1e-4}`",
+        description="overrides of the study's `training` for this arm, as in `{lr: 1e-4}`",
     )
 
     @model_validator(mode="after")
@@ -117,14 +115,15 @@ class MethodConfig(Strict):
         if self.uses_critic and (self.credit.kind != "flat" or self.alpha != 1.0):
             raise ValueError(
                 f"advantage: {self.advantage} takes the turns' credit from the critic, so "
-                f"credit.kind: {self.credit.kind} with alpha: {self.alpha:g} would not be used; "
-                "leave both out"
+                f"credit.kind: {self.credit.kind} with alpha: {self.alpha:g} would have no effect; "
+                "remove both"
             )
         compares = self.advantage == "group" and self.alpha == 1.0
         if self.objective.grouped and not compares:
             raise ValueError(
                 f"objective.rule: {self.objective.rule} compares whole trajectories of a group, so "
-                f"it needs advantage: group and alpha: 1, not {self.advantage} and {self.alpha:g}"
+                "it requires advantage: group and alpha: 1, not "
+                f"{self.advantage} and {self.alpha:g}"
             )
         if self._chooses_alpha and "alpha" not in self.model_fields_set:
             raise ValueError(
@@ -133,7 +132,7 @@ class MethodConfig(Strict):
             )
         demands = self.credit.declared.demands if self.train else {}
         wrong = [
-            f"{key}: credit.kind {self.credit.kind!r} needs {value!r}, not {setting!r}: {why}"
+            f"{key}: credit.kind {self.credit.kind!r} requires {value!r}, not {setting!r}: {why}"
             for key, (value, why) in demands.items()
             if (setting := getattr(self, key)) != value
         ]
@@ -143,19 +142,19 @@ class MethodConfig(Strict):
 
     @property
     def _chooses_alpha(self) -> bool:
-        """Whether the arm trains with turn credit whose kind does not fix alpha."""
+        """Whether the arm trains with turn credit of a kind that does not determine alpha."""
         compares = self.train and self.advantage == "group"
         return compares and "alpha" not in self.credit.declared.demands
 
     def credit_caution(self, flat: bool, sizes: Mapping[str, float | None] | None = None) -> str:
-        """Why turn credit, or the return beside it, has little effect; "" without a reason.
+        """Warn if turn credit, or the return, has little effect; "" otherwise.
 
         Args:
-            flat: whether `is_flat` held for it in all groups.
-            sizes: as for `size_caution`.
+            flat: whether `is_flat` was true for the credit of all groups.
+            sizes: see `size_caution`.
         """
         if self._chooses_alpha and self.alpha == 1.0:
-            return f"alpha is 1, so no update reads its credit (kind {self.credit.kind})"
+            return f"alpha is 1, so its credit (kind {self.credit.kind}) is not used in updates"
         if not (self.train and self.advantage == "group" and self.credit.declared.of_turns):
             return ""
         floor = 0.0 if self.turn_norm == "none" else self.norm_floor
@@ -164,10 +163,10 @@ class MethodConfig(Strict):
 
     @property
     def uses_critic(self) -> bool:
-        """Whether the arm trains a critic beside its policy."""
+        """Whether the arm trains a critic."""
         return self.train and self.advantage != "group"
 
     @property
     def full_label(self) -> str:
-        """`label`, or else `name`, with the assigner's remark, such as "(offline rubric)"."""
+        """`label` or `name`, with the assigner's remark, such as "(offline rubric)"."""
         return f"{self.label or self.name} {self.credit.declared.label_remark}".strip()

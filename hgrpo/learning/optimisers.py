@@ -14,7 +14,8 @@ from hgrpo.policy.precision import autocast_dtype
 
 # Muon's own constants.
 _MOMENTUM = 0.95
-# Quintic coefficients. Five iterations map singular values in [0.002, 1] to about 0.7 to 1.2.
+# Coefficients of the quintic iteration; five iterations map singular values in [0.002, 1] to about
+# 0.7 to 1.2.
 _QUINTIC = (3.4445, -4.7750, 2.0315)
 _ITERATIONS = 5
 _SMALLEST_NORM = 1e-7
@@ -40,10 +41,9 @@ def sft_optimisers(policy: Policy, settings: SftConfig) -> list[Optimizer]:
 
 
 def warmup_linear(step: int, total: int, warmup: int) -> float:
-    """Learning-rate factor at `step` (from 0) of `total`: up over `warmup` steps, then down to 0.
+    """Learning-rate factor at `step` (from 0) of `total`: linear warm-up, then linear decay to 0.
 
-    Both parts are linear. With a warm-up, the first step gets 1 / warmup. The step after the last
-    would get 0.
+    With a warm-up, the first step gets 1 / warmup. The step after the last would get 0.
     """
     if step < warmup:
         return (step + 1) / warmup
@@ -51,7 +51,7 @@ def warmup_linear(step: int, total: int, warmup: int) -> float:
 
 
 def set_lr(optimisers: Sequence[Optimizer], factor: float) -> None:
-    """Set the learning rate of every parameter group to `factor` times its initial one."""
+    """Set the learning rate of every parameter group to `factor` times its initial value."""
     for optimiser in optimisers:
         for group in optimiser.param_groups:
             group.setdefault("base_lr", group["lr"])
@@ -64,9 +64,9 @@ def descend(
     max_norm: float,
     prefix: str = "",
 ) -> float:
-    """Scale gradients to a norm of at most `max_norm`, step all optimisers; return the first norm.
+    """Clip the gradient norm to `max_norm` and step all optimisers; return the unclipped norm.
 
-    Errors begin with `prefix`.
+    Error messages start with `prefix`.
 
     Raises:
         TrainingError: the norm, or a weight after the step, is not finite.
@@ -78,14 +78,14 @@ def descend(
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
     if not all(bool(parameter.isfinite().all()) for parameter in parameters):
-        raise TrainingError(f"{prefix}an optimiser step left weights that are not finite")
+        raise TrainingError(f"{prefix}weights are not finite after an optimiser step")
     return norm
 
 
 def orthogonal(matrix: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return `matrix` with its singular values moved close to 1, by Newton-Schulz iteration.
+    """Move the singular values of `matrix` close to 1 by Newton-Schulz iteration.
 
-    `dtype` is the type of the computation and of the result.
+    `dtype` is the dtype of the computation and of the result.
     """
     wide = matrix.to(dtype)
     tall = matrix.size(0) > matrix.size(1)
@@ -105,15 +105,14 @@ class Muon(Optimizer):
     """Muon, an optimiser that steps along the orthogonalised momentum of each matrix.
 
     Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks",
-    https://kellerjordan.github.io/posts/muon/. Here the caller chooses the number format in which
-    to orthogonalise; with bfloat16 it equals torch.optim.Muon (default options), which always uses
-    it, bit for bit. On a processor without bfloat16 instructions, that would take nine tenths of
-    the time to fine-tune a tiny model.
+    https://kellerjordan.github.io/posts/muon/. With `dtype` bfloat16, it equals torch.optim.Muon
+    (default options) bit for bit. Another dtype is faster on processors without bfloat16
+    instructions, where orthogonalisation would take 90 % of the time to fine-tune a tiny model.
 
     A step moves a matrix by lr * sqrt(max(1, rows / columns)) times the orthogonalised Nesterov
     momentum. Weight decay is decoupled: a step multiplies weights by 1 - lr * weight_decay.
 
-    `dtype` is the type in which the momentum is orthogonalised.
+    `dtype` is the dtype of the orthogonalisation.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""Processes that share a round, one per GPU.
+"""Data-parallel processes of a round, one per GPU.
 
-Every process holds the whole batch and the whole policy. Each process differentiates a part of the
+Every process has the whole batch and the whole policy, and differentiates a part of the
 micro-batches. The gradients are then summed, and all processes take the same optimiser step. A
 single process is rank 0 of 1.
 """
@@ -18,24 +18,24 @@ import torch
 import torch.distributed as dist
 
 Item = TypeVar("Item")
-# torch's launcher sets this variable in its processes. WORLD_SIZE is also set by other programs.
+# Set by torch's launcher only; WORLD_SIZE is also set by other programs.
 _STARTED = "TORCHELASTIC_RUN_ID"
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process's number `index`, counted from 0, among `size` processes."""
+    """Rank of this process: `index`, from 0, among `size` processes."""
 
     index: int = 0
     size: int = 1
 
     @property
     def first(self) -> bool:
-        """Whether this is the process that writes files and shows progress bars for all."""
+        """Whether this process writes files and shows progress bars on behalf of all."""
         return self.index == 0
 
     def wait(self) -> None:
-        """Return when all processes have called this."""
+        """Barrier: wait until all processes have called this method."""
         if self.size > 1:
             dist.barrier()
 
@@ -53,7 +53,7 @@ class Ranks:
             dist.all_reduce(parameter.grad)
 
     def gather(self, item: Item) -> list[Item]:
-        """The items of all processes, in the order of their ranks."""
+        """Gather the items of all processes, in the order of their ranks."""
         if self.size == 1:
             return [item]
         items: list[Item | None] = [None] * self.size
@@ -61,7 +61,7 @@ class Ranks:
         return items  # type: ignore[return-value]
 
     def join(self, mine: Sequence[Item]) -> list[Item]:
-        """The results of all processes, in the order of the items that `share` divided."""
+        """Gather results computed on `share`, in the order of the original items."""
         parts = self.gather(list(mine))
         joined: list[Item] = [item for part in parts for item in part]
         for index, part in enumerate(parts):
@@ -79,10 +79,10 @@ ALONE = Ranks()
 def become_ranks(processes: int) -> None:
     """Start the running module in several processes on this machine, and wait for them.
 
-    In a started process this function returns at once. In the starting process it never returns:
-    when the started processes have ended, it exits with 0, or with the exit code of the first
-    process that failed. If one process fails, the others are ended. Each process gets an equal
-    share of the threads. With `processes` 1 nothing is started.
+    In a child process, this function returns immediately. In the parent process, it never returns:
+    it exits with 0 after all children have ended, or with the exit code of the first failed child.
+    If one child fails, the others are terminated. The threads are divided equally. With `processes`
+    1, it does nothing.
     """
     if processes == 1 or _STARTED in os.environ:
         return
@@ -95,7 +95,7 @@ def become_ranks(processes: int) -> None:
     os.environ["OMP_NUM_THREADS"] = str(threads)
     if not torch.cuda.is_available():
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    # The launcher would print a page about a failure that the failed process has already reported.
+    # Suppress the launcher's long report, because the failed process has reported its error.
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
     words = ["--standalone", f"--nproc-per-node={processes}", "-m"]
     words += [sys.modules["__main__"].__spec__.name, *sys.argv[1:]]
@@ -103,7 +103,7 @@ def become_ranks(processes: int) -> None:
         launch(get_args_parser().parse_args(words))
     except ChildFailedError as error:
         rank, first = error.get_first_failure()
-        if first.exitcode < 0:  # a signal ended it, so it printed nothing
+        if first.exitcode < 0:  # ended by a signal, so without a message
             number, name = -first.exitcode, signal.Signals(-first.exitcode).name
             print(f"error: process {rank} ended by signal {number} ({name})", file=sys.stderr)
         sys.exit(max(1, first.exitcode))
@@ -114,11 +114,11 @@ def become_ranks(processes: int) -> None:
 
 def joined_ranks() -> Ranks:
     """The `Ranks` of this process, or `ALONE` if `become_ranks` did not start it."""
-    # Importing accelerate takes a second, and a process on its own does not need it.
+    # Importing accelerate takes a second, and a single process does not require it.
     if _STARTED not in os.environ or int(os.environ["WORLD_SIZE"]) == 1:
         return ALONE
     from accelerate import PartialState
 
-    # The other ranks may wait long while the first calls a judge or writes to a slow disk.
+    # Use a long timeout, because ranks wait while the first calls a judge or writes to a slow disk.
     state = PartialState(cpu=not torch.cuda.is_available(), timeout=timedelta(hours=2))
     return Ranks(state.process_index, state.num_processes)

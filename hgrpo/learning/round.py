@@ -1,4 +1,4 @@
-"""One round of reinforcement learning; each step is collect -> credit -> advantages -> update."""
+"""One round of reinforcement learning; a step is collect -> credit -> advantages -> update."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ from hgrpo.trajectories.trajectory import Trajectory
 
 @dataclass(frozen=True)
 class RoundId:
-    """A round's method, seed and number; the number is `index` and counts from 1."""
+    """A round's method, seed and number; the number `index` starts at 1."""
 
     method: MethodConfig
     seed: int
@@ -52,16 +52,16 @@ class RoundId:
 
 @dataclass
 class Round:
-    """A round of training; `run` plays it and resumes after the last saved step.
+    """A round of training; `run` resumes after the last saved step.
 
     Attributes:
-        id: names the round's random streams.
+        id: identifies the round's random streams.
         panel: the training tasks.
-        checkpoints: save each finished step; their folder also gets the trajectories.
-        validation: greedy success on the validation panel after each earlier round, if the rules
-            for stopping read it.
-        second: makes another assigner, which credits one group again; None if it needs more than
-            the turns.
+        checkpoints: save each finished step; their folder also contains the trajectories.
+        validation: greedy success on the validation panel after each earlier round, if the stopping
+            rules require it.
+        second: makes another assigner, to check the credit of one group; None if the assigner
+            requires more than the turns.
         rows: the log so far, one row per step.
     """
 
@@ -76,16 +76,16 @@ class Round:
     rows: list[dict] = field(default_factory=list)
 
     def run(self, on_step: Callable[[dict], None], on_trajectory: Callable[[], None]) -> list[dict]:
-        """Play the remaining steps; return all steps' log rows, including those before a resume.
+        """Run the remaining steps; return the log rows of all steps, including earlier runs.
 
-        A run that a rule has stopped plays no further steps, in this round and in all later ones.
+        After a stopping rule has ended the run, this and all later rounds have no further steps.
 
         Args:
             on_step: called with each new log row.
             on_trajectory: called each time this process finishes a trajectory.
 
         Raises:
-            TrainingError: training cannot go on. The last finished step is kept.
+            TrainingError: training cannot continue. The last finished step is kept.
             UserError: a checkpoint is damaged, or the assigner returned invalid credit.
         """
         self.rows = self.checkpoints.restore(self.learner)
@@ -144,7 +144,7 @@ class Round:
     def _play(
         self, step: int, on_trajectory: Callable[[], None]
     ) -> tuple[list[Group], list[GroupAdvantages], dict, dict[str, float]]:
-        """Play and credit the step's tasks, and further ones up to the most of dynamic sampling.
+        """Play and credit the step's tasks, and further tasks of dynamic sampling.
 
         Returns the groups, their advantages, log entries about the engine, and seconds.
         """
@@ -161,7 +161,8 @@ class Round:
             groups += batch
             credits = self._credit(batch)
             if step == 0 and len(groups) == len(batch) and self.second and self.learner.ranks.first:
-                # State that an assigner carries between groups shows in the last living group.
+                # Check the last living group, because its credit depends on any state that the
+                # assigner carries over from earlier groups.
                 living = [k for k, rows in enumerate(credits) if any(map(np.any, rows))] or [0]
                 again = self.second, batch[living[-1]], credits[living[-1]]
                 synced["order_dependent_credit"] = is_order_dependent(*again)
@@ -172,13 +173,13 @@ class Round:
             seconds["collect_s"] += collected - began
             began = time.perf_counter()
             seconds["credit_s"] += began - collected
-            # One task for each missing group, so that no living group is played in vain.
+            # Play one task per missing group, so that all living groups are used.
             missing = training.tasks_per_step - sum(not each.dead for each in advantages)
             tasks, further = further[:missing], further[missing:]
         return groups, advantages, synced, seconds
 
     def load_engine(self, tasks: Sequence[Task]) -> dict[str, float | None]:
-        """Load the policy's weights into the engine, check the result, and return log entries."""
+        """Load the policy's weights into the engine and check them; return log entries."""
         engine, policy = self.collector.engine, self.learner.policy
         engine.load_weights(policy)
         return check_sync(engine, policy, tasks[0].task_id)
@@ -186,7 +187,7 @@ class Round:
     def _collect(
         self, tasks: Sequence[Task], step: int, on_trajectory: Callable[[], None]
     ) -> list[Group]:
-        """Play one group per task. Each rank plays some of the groups and receives all of them."""
+        """Play one group per task; the ranks divide the groups, and each receives all of them."""
         ranks, rollouts = self.learner.ranks, self.learner.training.rollouts_per_task
         stream = training_step(self.id.seed, self.id.index, step, self.id.method.stream)
         mine = self.collector.collect(ranks.share(tasks), rollouts, stream, on_trajectory)
@@ -195,7 +196,7 @@ class Round:
     def _credit(self, groups: Sequence[Group]) -> list[list[np.ndarray]]:
         """Credit of every turn of every group.
 
-        Only the first rank computes the credit, so that no answer of a judge is paid for twice.
+        Only the first rank computes the credit, so that calls to a judge are not paid for twice.
         """
         ranks = self.learner.ranks
         return ranks.broadcast(assign_all(self.assigner, groups) if ranks.first else None)
@@ -203,9 +204,9 @@ class Round:
     def choose(
         self, played: Sequence[Sequence[Trajectory]], advantages: Sequence[GroupAdvantages]
     ) -> Chosen:
-        """The choice for the update: groups that are not dead, and the filter's choice of these.
+        """Select groups for the update: groups that are not dead, then the filter's selection.
 
-        A critic's advantages do not compare trajectories, so under a critic no group is dead.
+        With a critic, groups are never dead, because advantages do not compare trajectories.
         """
         training, rule = self.learner.training, self.id.method.dead_groups
         penalised = training.penalises_dead_groups(self.learner.kl_coefficient)
@@ -221,7 +222,7 @@ class Round:
     def _apply_stops(
         self, played: Sequence[Sequence[Trajectory]], chosen: Chosen, step: int
     ) -> None:
-        """Apply the rules for stopping to the step; a run that they end takes no further update."""
+        """Apply the stopping rules to the step; if they end the run, there is no further update."""
         training, won = self.learner.training, [t.success for t in flat(played)]
         self.learner.stop = after_collection(
             self.learner.stop,
@@ -235,9 +236,9 @@ class Round:
     def _measure_collapse(
         self, played: Sequence[Sequence[Trajectory]], step: int
     ) -> dict[str, float | None]:
-        """Log entries of the run's first step and each round's last, if `training.collapse` is set.
+        """Collapse metrics in the run's first and each round's last step, if configured.
 
-        Call it before the update, while the policy is the one that played.
+        Call it before the update, because the policy must be the one that played.
         """
         training = self.learner.training
         last = step == training.steps_per_round - 1 or self.learner.stop.over
@@ -260,7 +261,7 @@ class Round:
         chosen: Chosen,
         step: int,
     ) -> dict:
-        """Update on the chosen trajectories, in random order; return diagnostics."""
+        """Update on the selected trajectories, in random order; return diagnostics."""
         # The warm-up counts steps across rounds.
         warmup = max(1, self.learner.training.warmup_steps)
         set_lr([self.learner.optimiser], min(1.0, (self._step_of_run(step) + 1) / warmup))
@@ -283,7 +284,7 @@ class Round:
         order: list[int],
         step: int,
     ) -> dict:
-        """Take the advantages from the critic, then update the critic and the policy."""
+        """Compute advantages with the critic, then update the critic and the policy."""
         training, trajectories = self.learner.training, flat(played)
         sequences = training_sequences(trajectories)
         critic.calibrate(np.array([trajectory.env_return for trajectory in trajectories]))

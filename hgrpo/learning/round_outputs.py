@@ -1,4 +1,4 @@
-"""Writes the files of a finished round: policy, trainer state, trajectories, log and summary."""
+"""Output files of a finished round: policy, trainer state, trajectories, log and summary."""
 
 import datetime
 from collections.abc import Mapping, Sequence
@@ -16,8 +16,7 @@ from hgrpo.policy.precision import dtype_name
 from hgrpo.trajectories.log_row import all_play, in_summary
 from hgrpo.trajectories.store import join_steps
 
-# Columns of the log that the summary sums up. In the log, the names in `_TOTALS` have the prefix
-# "n_".
+# Log columns that are summed in the summary. In the log, names in `_TOTALS` have the prefix "n_".
 _COUNTS = ("inadmissible", "overlong", "empty", "dead_groups", "truncated", "context_overflow")
 _TOTALS = (
     *("groups", "trajectories", "turns", "action_tokens", "forward_tokens"),
@@ -28,8 +27,8 @@ _TOTALS = (
 def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -> None:
     """Write the files of a finished round to `folder`.
 
-    `config`, the stage's settings, goes into the log, and so does the time. `origin` goes into the
-    summary: it names the models that the round started from, and the settings and code that it ran.
+    The log includes the time and `config`, the stage's settings. The summary includes `origin`,
+    which identifies the round's initial models, settings and code.
     """
     learner, rows = played.learner, played.rows
     learner.policy.save_adapter(folder / "adapter")
@@ -58,13 +57,13 @@ def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -
 
 
 def credit_caution(played: Round) -> str:
-    """The caution about the round's turn credit, or ""; before a fit, credit is a stand-in."""
+    """The warning about the round's turn credit, or ""; before a fit, credit is a placeholder."""
     method, rows = played.id.method, played.rows
     unfitted = method.credit.declared.fits and played.id.index == 1
     if unfitted or not rows:
         return method.credit_caution(flat=False)
     flat = all(row["flat_credit_groups"] == row["n_groups"] for row in rows)
-    # Logs of an older step, from a checkpoint, lack some.
+    # Rows of older checkpoints may omit some entries.
     known = {name: [x for row in rows if (x := row.get(name)) is not None] for name in SIZES}
     sizes = {name: sum(values) / len(values) for name, values in known.items() if values}
     depends = any(row.get("order_dependent_credit") for row in rows)
@@ -72,9 +71,9 @@ def credit_caution(played: Round) -> str:
 
 
 def totals(rows: Sequence[Mapping]) -> dict:
-    """Sums and means of log rows; a mean over no row is None.
+    """Sums and means of log rows; a mean over no rows is None.
 
-    `all_play` includes continuations; the sums whose names start with `total_` do not.
+    `all_play` includes continuations; the sums with the prefix `total_` do not.
     """
     tenth = max(1, len(rows) // 10)
     norms = [row["grad_norm"] for row in rows if row["grad_norm"] is not None]

@@ -1,4 +1,4 @@
-"""The scratch folder of a job, where one process saves the finished steps of an unfinished run.
+"""The scratch folder of a job, with the finished steps of an unfinished run.
 
 This module does not import torch, so that the monitor can read the steps of a run.
 """
@@ -12,13 +12,13 @@ from pathlib import Path
 
 from hgrpo.errors import UserError
 
-# Files of a round that the next one reads: the critic's weights, and, in the folder of the policy,
-# the optimiser's state and what else training goes on with.
+# Files that a round passes to the next: the critic's weights and, in the policy's folder, the
+# optimiser's and other training state.
 CRITIC, TRAINER_STATE = "critic.safetensors", "trainer_state.pt"
 
 
 def step_folder(folder: Path, step: int) -> Path:
-    """The path of the folder for the state after `step`, which counts from 0."""
+    """The folder for the state after `step`, which counts from 0."""
     return folder / f"step_{step:05d}"
 
 
@@ -28,21 +28,21 @@ def step_folders(folder: Path) -> list[Path]:
 
 
 def rows_file(step: Path) -> Path:
-    """The file in a step's folder that holds the log rows of this step and all steps before."""
+    """The file in a step's folder with the log rows of this and all earlier steps."""
     return step / "rows.json"
 
 
 def scratch_root(option: Path | None, out: Path) -> Path:
-    """The folder of `--scratch`, or without one a folder beside the results."""
+    """The folder of `--scratch`, or by default a folder next to the results."""
     return option or out.with_name(f"{out.name}-scratch")
 
 
 @contextmanager
 def job_scratch(option: Path | None, out: Path, key: str) -> Iterator[Path]:
-    """Lock the scratch folder and yield the place for this job's steps.
+    """Lock the scratch folder and yield the subfolder for this job's steps.
 
-    The place is removed if the block succeeds, and so is a scratch folder beside `out`. The folder
-    of `--scratch` stays: the run of the study empties it after its last job. Places of other keys
+    If the block succeeds, the subfolder is removed, and so is a scratch folder next to `out`. The
+    folder of `--scratch` remains until the study's last job empties it. Subfolders of other keys
     belong to superseded runs and are removed first.
 
     Args:
@@ -70,7 +70,7 @@ def job_scratch(option: Path | None, out: Path, key: str) -> Iterator[Path]:
         yield folder
         shutil.rmtree(folder, ignore_errors=True)
         if option is None:
-            # Still locked, so that no other process can have begun here.
+            # The lock is still held, so no other process can have started here.
             (root / "lock").unlink(missing_ok=True)
             with suppress(OSError):
                 root.rmdir()

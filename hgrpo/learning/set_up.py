@@ -1,4 +1,4 @@
-"""Sets up a round: loads the policy; makes the learner, engine, collector and credit assigner."""
+"""Set-up of a round: policy, learner, engine, collector and credit assigner."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ from hgrpo.rollout.settings import EngineConfig
 
 @dataclass(frozen=True)
 class RoundSettings:
-    """The sections of a study that a round reads, besides the method."""
+    """The sections of a study required by a round, besides the method."""
 
     env: EnvSettings
     model: ModelConfig
@@ -48,11 +48,11 @@ class RoundSettings:
 
 @dataclass(frozen=True)
 class RoundInputs:
-    """The file with the panels, and the folders that a round reads.
+    """The input files and folders of a round.
 
     Attributes:
         sft: the SFT policy, which is the reference of the KL penalty.
-        policy: the policy that the round starts from. The folder may also hold the trainer's state.
+        policy: the initial policy of the round. The folder may also contain the trainer's state.
         fitted: folder of the previous round's fit; None without a fit.
         cache: folder for the answers of judges, shared by all jobs of a study.
         evaluations: summaries of the evaluations after the earlier rounds, in order.
@@ -80,7 +80,7 @@ class RoundInputs:
 def round_inputs(
     method: MethodConfig, *, assets: Path, base: Path, policy: Path, **others: object
 ) -> RoundInputs:
-    """The inputs of an arm's round, from a command's folders; archives are unpacked first.
+    """Unpack archives, and return the inputs of a round from the folders of a command.
 
     Args:
         others: further fields of `RoundInputs`.
@@ -95,14 +95,13 @@ def round_inputs(
 
 
 def check_inputs(model: ModelConfig, inputs: RoundInputs) -> None:
-    """Check that the panels, the models and the trainer state that a round reads are intact.
+    """Check that a round's panels, models and trainer state are intact.
 
-    Call this before computing the resume key: a damaged file changes the key, and the finished
-    steps saved under the old key would then be removed.
+    Call this before computing the resume key. A damaged file changes the key, and steps saved under
+    the old key would then be removed.
 
     Raises:
-        UserError: a file is missing or damaged, or belongs to another model, or panels overlap. The
-            message names the file.
+        UserError: a file is missing or damaged, or belongs to another model, or panels overlap.
     """
     read_panels(inputs.panels)
     check_adapter(inputs.base, lora=False)
@@ -123,7 +122,7 @@ def set_up(
     checkpoints: Checkpoints,
     ranks: Ranks = ALONE,
 ) -> Round:
-    """Make a round that is ready to run; `check_inputs` must have accepted `inputs`.
+    """Make a round that is ready to run; call `check_inputs` on `inputs` first.
 
     Raises:
         UserError: the model or the panels cannot be loaded, the engine cannot play the model, or
@@ -145,7 +144,7 @@ def set_up(
         settings.env.name, policy, policy.conversation, collector, inputs.cache, inputs.fitted
     )
     assigner = make_assigner(id.method.credit, context)
-    # Only credit from the turns alone is cheap to compute again.
+    # Credit is recomputed only if this is cheap, i.e. if it depends on the turns alone.
     more = declared.plays or declared.needs_policy or declared.uses or declared.may_be_unreachable
     second = None if more else partial(make_assigner, id.method.credit, context)
     panel = read_panels(inputs.panels)["train"]
@@ -167,7 +166,7 @@ def _learner(
 
 
 def _critic(learner: Learner, settings: RoundSettings, inputs: RoundInputs) -> Critic:
-    """A critic that begins as the SFT policy, with a fresh optimiser."""
+    """A critic initialised from the SFT policy, with a fresh optimiser."""
     training, config = settings.training, settings.training.critic
     body = load_policy(settings.model, inputs.base, inputs.sft)
     head = value_head(body)
@@ -179,7 +178,7 @@ def _critic(learner: Learner, settings: RoundSettings, inputs: RoundInputs) -> C
 def _collector(
     policy: Policy, settings: RoundSettings, inputs: RoundInputs, needs: CreditSettings
 ) -> Collector:
-    """The collector and its engine; `needs` are the assigner's declarations."""
+    """The collector with its engine; `needs` are the assigner's declarations."""
     training = settings.training
     sampling = Sampling(training.temperature, training.max_action_tokens)
     engine = settings.engine.make(policy, training.in_flight, sampling, needs.reads_embeddings)

@@ -1,12 +1,12 @@
-"""When a run stops before its last round: returns that no longer differ, a policy that never wins.
+"""Early stopping of runs with collapsed returns, low validation success or empty batches.
 
-The rules are those of RAGEN (https://arxiv.org/abs/2504.20073) and RAGEN-2
-(https://arxiv.org/abs/2604.06268). Two things are added. A floor of the limit stops a run whose
-first steps had no differences either. And a run that wins nearly always is `solved`: its returns
-also differ no more, but it has not failed.
+The rules follow RAGEN (https://arxiv.org/abs/2504.20073) and RAGEN-2
+(https://arxiv.org/abs/2604.06268), with two additions. A lower bound of the limit stops runs with
+equal returns from the first step on. Runs with near-perfect success are `solved`: their returns
+also no longer differ, but they have not failed.
 
-The rules are pure functions. Their state goes into every checkpoint, so that a resumed run stops
-where an undisturbed one does.
+The rules are pure functions. Their state is part of every checkpoint, so that a resumed run stops
+at the same step as an uninterrupted run.
 """
 
 import json
@@ -25,92 +25,91 @@ Rule = Literal["", "reward_collapse", "low_validation", "empty_steps"]
 
 
 class RewardCollapse(Strict):
-    """Stops a run if returns differ far less within groups than in its first steps.
+    """Stops a run if the deviation of returns within groups is far lower than in its first steps.
 
-    A step's deviation is the mean over its groups, before any filter, of the deviation of their
-    returns. Steps of which the filter left nothing do not count.
+    A step's deviation is the mean over its groups, before any filter, of the standard deviation of
+    their returns. Steps with all trajectories filtered out do not count.
     """
 
     window: int = Field(
         10,
         gt=0,
-        description="steps whose mean deviation is the baseline, the run's first ones; and steps "
-        "in a row that must lie below the limit, none of them among the first ones",
+        description="number of initial steps averaged for the baseline, and of later consecutive "
+        "steps that must be below the limit",
     )
     share: float = Field(
-        0.1, gt=0, lt=1, description="the limit is this share of the baseline, or `floor`"
+        0.1, gt=0, lt=1, description="the limit as a share of the baseline, but at least `floor`"
     )
     floor: float = Field(
         1e-3,
         ge=0,
-        description="least value of the limit, in units of the return; without it a run that has "
-        "a baseline of 0 would never stop",
+        description="lower bound of the limit, in units of the return, so that a run with a "
+        "baseline of 0 can stop",
     )
     solved_above: float = Field(
         0.9,
         gt=0,
         le=1,
-        description="if the mean success rate of the steps in the window is above this, the run "
-        "is `solved` and has not failed; 1: never",
+        description="if the mean success rate over the window is above this, the run is `solved` "
+        "and has not failed; 1: never",
     )
 
 
 class LowValidation(Strict):
-    """Stops a run that wins almost nothing on the validation panel; round 0 does not count."""
+    """Stops a run with low success on the validation panel; round 0 does not count."""
 
     below: float = Field(
-        0.01, gt=0, le=1, description="a round is low if its success rate is below this"
+        0.01, gt=0, le=1, description="rounds with a success rate below this are low"
     )
     rounds: int = Field(
         5,
         gt=0,
-        description="low rounds in a row after which the run stops; in a study of fewer rounds "
-        "this never happens",
+        description="consecutive low rounds before the run stops; has no effect in studies of "
+        "fewer rounds",
     )
 
 
 class EmptySteps(Strict):
-    """Stops a run if the filter leaves its batches empty."""
+    """Stops a run if the filter removes whole batches."""
 
-    steps: int = Field(5, gt=0, description="empty steps in a row after which the run stops")
+    steps: int = Field(5, gt=0, description="consecutive empty steps before the run stops")
     solved_above: float = Field(
         0.9,
         gt=0,
         le=1,
         description="if the mean success rate of these steps is above this, the run is `solved` "
-        "and has not failed: groups that always win differ no more; 1: never",
+        "and has not failed, because returns of groups that always win are equal; 1: never",
     )
 
 
 class StopConfig(Strict):
-    """When a run stops before its last round; each rule is off where it is null."""
+    """Rules for early stopping of a run; null disables a rule."""
 
     reward_collapse: RewardCollapse | None = Field(
-        None, description="stop if the returns no longer differ within groups; null: off"
+        None, description="stop if returns no longer differ within groups; null: off"
     )
     low_validation: LowValidation | None = Field(
-        None, description="stop if the validation panel is hardly ever won; null: off"
+        None, description="stop at low success on the validation panel; null: off"
     )
     empty_steps: EmptySteps | None = Field(
-        None, description="stop if the filter leaves nothing, step after step; null: off"
+        None, description="stop after consecutive empty batches; null: off"
     )
 
 
 @dataclass(frozen=True)
 class StopState:
-    """State of the rules after the steps so far; a new run has the defaults.
+    """State of the rules after the steps so far; the defaults are the initial state.
 
     Attributes:
-        status: "" while the run goes on; `stopped` if it failed, `solved` if it did not.
+        status: "" while the run continues, `stopped` if it failed, or `solved`.
         rule: the rule that ended the run.
-        round, step: where it ended. `step` is None if it ended between rounds.
-        baseline: the mean deviation of the first `window` non-empty steps; None before they are
-            played.
-        deviations, successes: deviation and success rate of the last non-empty steps, at most
-            `window` of them.
+        round, step: position of the end. `step` is None if the run ended between rounds.
+        baseline: mean deviation of the first `window` non-empty steps; None before they are played.
+        deviations, successes: deviation and success rate of up to `window` most recent non-empty
+            steps.
         seen: number of non-empty steps so far.
-        empty: number of the last steps that were empty, without a step between them that was not.
-        empty_successes: success rates of the last of these, at most `steps` of the rule.
+        empty: number of consecutive empty steps at the end.
+        empty_successes: success rates of up to `steps` most recent of these.
     """
 
     status: Status = ""
@@ -130,11 +129,11 @@ class StopState:
         return self.status != ""
 
     def ended(self, status: Status, rule: Rule, where: tuple[int, int | None]) -> "StopState":
-        """The state of a run that this rule ends in this round, at this step."""
+        """The state after `rule` has ended the run at the position `where` (round, step)."""
         return replace(self, status=status, rule=rule, round=where[0], step=where[1])
 
     def ending(self) -> dict[str, object]:
-        """How the round has ended, for readers: `status` is `completed` if no rule has fired."""
+        """The outcome of the round, with `status` `completed` if no rule has fired."""
         status = self.status or "completed"
         return {"status": status, "rule": self.rule, "round": self.round, "step": self.step}
 
@@ -149,12 +148,12 @@ def after_collection(
 ) -> StopState:
     """The state after a step was played and filtered, before its update.
 
-    The state of a run that has ended stays as it is.
+    The state of a run that has ended does not change.
 
     Args:
-        mean_deviation: mean over all groups, before the filter, of the deviation of the returns.
-        success: share of the step's trajectories that succeeded, before the filter.
-        empty: whether the filter left nothing.
+        mean_deviation: mean over all groups, before the filter, of the deviation of returns.
+        success: success rate of the step's trajectories, before the filter.
+        empty: whether the filter removed all trajectories.
         where: the round, which counts from 1, and its step, from 0.
     """
     if state.over:
@@ -188,7 +187,7 @@ def _after_played(
     success: float,
     where: tuple[int, int],
 ) -> StopState:
-    """Stop if all steps of the window lie below the limit, and none of them made the baseline."""
+    """Stop if all steps of the window are below the limit and later than the baseline."""
     deviations = (*state.deviations, deviation)[-rule.window :]
     successes = (*state.successes, success)[-rule.window :]
     baseline = _mean(deviations) if state.seen == rule.window else state.baseline
@@ -199,9 +198,9 @@ def _after_played(
 
 
 def _low_steps(state: StopState, rule: RewardCollapse) -> int:
-    """How many of the last non-empty steps in a row lie below the limit, at most `window`.
+    """Number of consecutive most recent non-empty steps below the limit, at most `window`.
 
-    Steps that made the baseline do not count.
+    Baseline steps do not count.
     """
     if state.baseline is None:
         return 0
@@ -218,7 +217,7 @@ def after_evaluations(config: StopConfig, validation_successes: Sequence[float])
 
     Args:
         validation_successes: success rates on the validation panel of all rounds so far, from
-            round 1 on. Round 0, the SFT policy, is not among them.
+            round 1 on, without round 0 (the SFT policy).
     """
     rule = config.low_validation
     if rule is None or len(validation_successes) < rule.rounds:
@@ -231,7 +230,7 @@ def greedy_validation(summary: Path) -> float:
     """Greedy success on the validation panel, from the summary of an evaluation.
 
     Raises:
-        UserError: the file is damaged, or that panel was not played.
+        UserError: the file is damaged, or the panel was not played.
     """
     try:
         return float(json.loads(summary.read_bytes())["success"]["validation T=0"])
@@ -240,7 +239,7 @@ def greedy_validation(summary: Path) -> float:
 
 
 def stop_row(state: StopState, config: StopConfig) -> dict[str, float | None]:
-    """Log entries of the rules that are on; None for a mean that is not there yet."""
+    """Log entries of the active rules; None for a mean that is not available yet."""
     row: dict[str, float | None] = {}
     if (rule := config.reward_collapse) is not None:
         row |= {

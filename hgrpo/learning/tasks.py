@@ -1,4 +1,4 @@
-"""Which tasks a step plays."""
+"""Selection of the tasks of a step."""
 
 from collections.abc import Sequence
 
@@ -13,9 +13,9 @@ def tasks_of_step(
 ) -> list[Task]:
     """The tasks of one step, the same for every method; rounds count from 1, steps from 0.
 
-    Each seed plays one permutation of the panel after another. So every task is played once before
-    any task is played again. Rounds take consecutive, disjoint slices of this order, so adding
-    rounds to a study leaves its earlier rounds as they are. No task is played twice in a step.
+    Each seed plays successive permutations of the panel, so every task is played once before any
+    task is repeated. Rounds use consecutive, disjoint slices of this order, so adding rounds to a
+    study does not change its earlier rounds. Tasks are not repeated within a step.
 
     Raises:
         UserError: a step plays more tasks than the panel has.
@@ -33,10 +33,9 @@ def tasks_of_step(
 
 
 def _order(seed: int, epoch: int, size: int, many: int) -> list[int]:
-    """The order in which a seed plays the panel for the (`epoch` + 1)-th time, steps of `many`.
+    """The order of the panel in epoch `epoch` (from 0) of a seed, with steps of `many` tasks.
 
-    If a step begins in one permutation and ends in the next, tasks that it has already played
-    change places with later ones.
+    If a step spans two permutations, tasks that it has already played swap places with later ones.
     """
     order = generator("task-order", seed, epoch).permutation(size).tolist()
     played = epoch * size % many
@@ -55,10 +54,10 @@ def _order(seed: int, epoch: int, size: int, many: int) -> list[int]:
 def further_tasks(
     panel: Sequence[Task], seed: int, round_index: int, step: int, training: TrainingConfig
 ) -> list[Task]:
-    """The tasks that a step may play beyond `tasks_of_step`, in the order in which it plays them.
+    """Additional tasks that a step may play after `tasks_of_step`, in order.
 
-    They come from the whole panel, in an order of the step's own, so `tasks_of_step` stays the same
-    for all methods. No task is played twice in a step. Empty without `dynamic_sampling`.
+    They come from the whole panel in a separate random order per step, so `tasks_of_step` stays the
+    same for all methods. Tasks are not repeated within a step. Empty without `dynamic_sampling`.
     """
     if training.dynamic_sampling is None:
         return []

@@ -36,8 +36,8 @@ from hgrpo.policy.precision import cast
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-# Without a KL penalty, the KL is measured on every 8th trajectory of the batch only. A forward pass
-# of the reference over all trajectories would take a fifth of the update's time.
+# Without a KL penalty, measure the KL only on every 8th trajectory of the batch, because a forward
+# pass of the reference over all trajectories would take a fifth of the update's time.
 _WATCHED = 8
 
 
@@ -45,10 +45,10 @@ _WATCHED = 8
 class Learner:
     """Updates the policy with an optimiser and an adaptive KL coefficient.
 
-    It also holds the critic, if there is one, and the state of the rules for stopping.
+    It also contains the critic, if any, and the state of the stopping rules.
 
-    If several processes (`ranks`) share an update, each holds the whole batch. Each scores and
-    differentiates a part of the batch. All take the same optimiser steps.
+    If several processes (`ranks`) share an update, each has the whole batch but scores and
+    differentiates only a part of it. All take the same optimiser steps.
     """
 
     policy: Policy
@@ -69,13 +69,13 @@ class Learner:
         return self.objective.make(self.training)
 
     def state(self) -> dict[str, object]:
-        """The values that training carries from step to step and from round to round."""
+        """The state that training passes from step to step and from round to round."""
         return {
             "weights": self.policy.trained_state(),
             "optimiser": self.optimiser.state_dict(),
             "kl_coefficient": self.kl_coefficient,
             "critic": self.critic and self.critic.state(),
-            # Text, because pickle writes equal strings in two ways: as one object or as several.
+            # JSON, because pickled bytes depend on whether equal strings are the same object.
             "stop": json.dumps(asdict(self.stop)),
         }
 
@@ -89,20 +89,20 @@ class Learner:
         self.stop = StopState(**{k: tuple(v) if isinstance(v, list) else v for k, v in entries})
 
     def update(self, sequences: Sequence[TrainingSequence], order: Sequence[int]) -> dict:
-        """Take `epochs` passes over a batch of trajectories, one optimiser step a minibatch.
+        """Take `epochs` passes over a batch of trajectories, with one optimiser step per minibatch.
 
         Args:
-            order: indices of the trajectories that take part, each once; `minibatches` cuts it.
+            order: distinct indices of the trajectories to use; `minibatches` splits it.
 
         Returns:
             Diagnostics for the log; those of `STEP_DIAGNOSTICS` are None if `order` is empty.
             `n_updates` counts optimiser steps. `observed_kl` is KL(policy that played || reference)
             per token: the mean over the whole batch or, without a KL penalty, over every
-            `_WATCHED`-th trajectory; None if the penalty is off and the KL is not watched.
+            `_WATCHED`-th trajectory; None without a penalty and `kl.watch`.
 
         Raises:
-            TrainingError: a loss, gradient or weight is not finite, or the engine's log-probs are
-                further from the trainer's than `mismatch_limit`. Earlier steps are not undone.
+            TrainingError: a loss, gradient or weight is not finite, or the log-probs of engine and
+                trainer differ by more than `mismatch_limit`. Earlier steps are not undone.
         """
         observed = self._measure_kl(sequences)
         row = {"observed_kl": observed, "kl_coef": self.kl_coefficient}
@@ -161,7 +161,7 @@ class Learner:
             for part in minibatches(order, self.training, isinstance(self.rule, GroupRule)):
                 step, log_ratio = self._differentiate([sequences[i] for i in part], part)
                 if not steps:
-                    # Before the first step engine and trainer hold the same weights, so any
+                    # Before the first step, engine and trainer have the same weights, so any
                     # difference is numerical.
                     before = mismatch(log_ratio)
                     mean, limit = (
@@ -171,7 +171,7 @@ class Learner:
                     if limit is not None and not mean <= limit:
                         raise TrainingError(
                             f"training.mismatch_limit: {limit}: the log-probabilities of engine "
-                            f"and trainer differ by {mean:.3g} a token on average"
+                            f"and trainer differ by {mean:.3g} per token on average"
                         )
                 parameters = [parameter for _, parameter in self.policy.trainable]
                 norm = descend([self.optimiser], parameters, self.training.max_grad_norm)
@@ -185,9 +185,9 @@ class Learner:
         model: "PreTrainedModel | None" = None,
         entropies: bool = False,
     ) -> list[Tensor]:
-        """The log-prob, or the entropy before it, of each sampled token: [N] per sequence, in nats.
+        """Log-prob of each sampled token, or entropy before it: [N] per sequence, in nats.
 
-        The policy scores unless there is another `model`. Each rank scores some of the sequences.
+        The default `model` is the policy. The ranks divide the sequences.
         """
         return by_sequence(
             lambda part: self._logprobs(model or self.policy.causal_lm, part, entropies)[entropies],
@@ -200,12 +200,12 @@ class Learner:
     def _differentiate(
         self, minibatch: Sequence[TrainingSequence], places: Sequence[int]
     ) -> tuple[dict[str, float], Tensor]:
-        """Compute the gradient of a minibatch's loss; it stays in the parameters.
+        """Compute the gradient of a minibatch's loss, and leave it in the parameters.
 
         `places` are the indices of the minibatch's trajectories in the batch.
 
-        Returns the diagnostics, and the log ratio [N] of each token. Tokens are in the order of the
-        ranks and, within a rank, of the micro-batches.
+        Returns the diagnostics, and the log ratios [N] of all tokens, ordered by rank and, within a
+        rank, by micro-batch.
 
         Raises:
             TrainingError: the loss is not finite.
@@ -234,13 +234,13 @@ class Learner:
     def _first_pass(
         self, minibatch: Sequence[TrainingSequence], places: Sequence[int]
     ) -> tuple[float, Tensor]:
-        """The loss of a rule of groups, and its derivatives by the trajectories' log-probs [B]."""
+        """The loss of a group rule, and its derivatives w.r.t. the trajectories' log-probs [B]."""
         groups: dict[int, list[int]] = {}
         for index, place in enumerate(places):
             groups.setdefault(place // self.training.rollouts_per_task, []).append(index)
         scores = torch.stack([values.sum() for values in self.score(minibatch)])
         old = torch.stack([s.behaviour.sum() for s in minibatch])
-        # All tokens of a trajectory have its advantage.
+        # All tokens of a trajectory share its advantage.
         skills = torch.stack([s.advantages[0] for s in minibatch])
         return group_slopes(self.rule, list(groups.values()), scores, old, skills)
 
@@ -256,8 +256,8 @@ class Learner:
         Returns the micro-batch's contribution to each of `SUMS`, and its log ratios [N].
 
         `weights`, float32 [N], are the weights of the tokens in the loss of the whole minibatch.
-        `share` is the micro-batch's share of the sampled tokens of the minibatch. `slopes`, one per
-        sequence, are those of `_first_pass`.
+        `share` is the micro-batch's share of the minibatch's sampled tokens. `slopes`, one per
+        sequence, come from `_first_pass`.
         """
         bonus = self.training.entropy_bonus
         watch = "differentiable" if bonus else True
@@ -302,7 +302,7 @@ class Learner:
     def _joined(
         self, sums: Mapping[str, float], ratios: list[Tensor], bad: str
     ) -> tuple[dict[str, float], Tensor]:
-        """Sum gradients and diagnostics over ranks; for results and errors see `_differentiate`."""
+        """Sum gradients and diagnostics over ranks; see `_differentiate` for results and errors."""
         self.ranks.sum_gradients([parameter for _, parameter in self.policy.trainable])
         parts = self.ranks.gather((sums, ratios, bad))
         sums = {name: sum(theirs[name] for theirs, _, _ in parts) for name in sums}
@@ -327,7 +327,7 @@ class Learner:
         sequences: Sequence[SampledSequence],
         entropies: bool | Literal["differentiable"] = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """Log-probs and, on request, entropies [N]; on the CPU, where objectives are computed."""
+        """Log-probs and, optionally, entropies [N], on the CPU, where objectives are computed."""
         spans = [s.spans for s in sequences]
         batch = make_batch([s.token_ids for s in sequences], spans, self.policy.device)
         with cast(self.policy.device, self.autocast):
@@ -338,13 +338,13 @@ class Learner:
 def minibatches(
     order: Sequence[int], training: TrainingConfig, whole_groups: bool = False
 ) -> list[list[int]]:
-    """Consecutive parts of `order`, as equal as possible, one for each optimiser step.
+    """Split `order` into consecutive parts of nearly equal size, one per optimiser step.
 
     Args:
-        order: indices of trajectories, at least one; those of a group follow each other in the
-            batch, `rollouts_per_task` each.
-        whole_groups: whether a group must stay together. Groups then come in the order of their
-            first trajectories, and a minibatch may be larger than others by most of a group.
+        order: indices of trajectories, at least one; a group is `rollouts_per_task` consecutive
+            trajectories of the batch.
+        whole_groups: whether to keep groups together. Groups are then ordered by their first
+            trajectories, and sizes of minibatches may differ by almost a group.
     """
     size = training.minibatch_trajectories
     number = math.ceil(len(order) / size) if size else training.minibatches
@@ -361,15 +361,16 @@ def minibatches(
 def group_slopes(
     rule: GroupRule, groups: Sequence[Sequence[int]], scores: Tensor, old: Tensor, skills: Tensor
 ) -> tuple[float, Tensor]:
-    """The mean loss of the groups, and its derivatives by the trajectories' log-probs.
+    """The mean loss of the groups, and its derivatives w.r.t. the trajectories' log-probs.
 
-    A group's loss depends on the policy only through the log-probs c_i of its trajectories. So its
-    gradient is the sum of (dL / dc_i) grad c_i, by the chain rule, and a second pass may take the
-    trajectories in any parts: the gradient is exact.
+    A group's loss depends on the policy only through the log-probs c_i of its trajectories. By the
+    chain rule, its gradient is the sum of (dL / dc_i) grad c_i. Therefore a second pass in any
+    micro-batches yields the exact gradient.
 
     Args:
-        groups: places of each group's trajectories in the tensors.
-        scores, old, skills: [B]; log-probs now, those at the start of the update, and advantages.
+        groups: indices of each group's trajectories in the tensors.
+        scores, old, skills: [B]; current log-probs, log-probs at the start of the update, and
+            advantages.
 
     Returns:
         The loss, and dL / dc_i, float64 [B].

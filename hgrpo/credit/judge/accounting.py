@@ -1,4 +1,4 @@
-"""Counts a process's calls to a judge and their cost, and enforces the study's caps."""
+"""Accounting of a process's calls to a judge and their cost, with the study's caps."""
 
 import threading
 
@@ -13,8 +13,8 @@ _COUNTS = (
     *(f"fallback_{reason}" for reason in FALLBACKS),
 )
 
-# These constants lead to high estimates. English text has more than 4 bytes per token, and an entry
-# of the answer has about 12 tokens.
+# Constants for conservative (high) cost estimates. English text has more than 4 bytes per token,
+# and an entry of the answer has about 12 tokens.
 _BYTES_PER_TOKEN = 3
 _TOKENS_PER_ENTRY = 32
 _TOKENS_AROUND = 64
@@ -26,20 +26,20 @@ _SET_ASIDE = f"""UPDATE spend SET calls = calls + 1, dollars = dollars + :aside 
 
 
 def output_limit(prompt: Prompt, settings: Settings) -> int:
-    """The most output tokens of a call: enough for an entry per turn and for `thinking_tokens`."""
+    """Maximum output tokens of a call: room for an entry per turn and for `thinking_tokens`."""
     return _TOKENS_AROUND + _TOKENS_PER_ENTRY * sum(prompt.turns) + settings.thinking_tokens
 
 
 class Account:
     """Counts the calls of one process and enforces the caps of one model at one address.
 
-    Before each call, `begin` sets aside a high estimate of its cost: 3 bytes per prompt token and
-    the longest answer allowed. Afterwards the real cost replaces the estimate. A call that reports
-    no token usage may have been billed, so its estimate stays counted, as `dollars_unconfirmed`.
+    Before each call, `begin` reserves a high estimate of its cost: 3 bytes per prompt token and the
+    longest allowed answer. Afterwards the actual cost replaces the estimate. A call without
+    reported token usage may have been billed, so its estimate remains, as `dollars_unconfirmed`.
 
-    The caps hold for all jobs of a study. One SQL statement checks them and changes the totals, so
-    parallel jobs cannot exceed a cap together. What a killed job had set aside stays counted.
-    Several threads may share an account. Methods raise UserError if they cannot use the database.
+    The caps apply to all jobs of a study together. A single SQL statement checks them and updates
+    the totals, so parallel jobs cannot jointly exceed a cap. Reservations of killed jobs remain.
+    Accounts are thread-safe. Methods raise UserError if they cannot use the database.
     """
 
     def __init__(self, settings: Settings, database: Database):
@@ -54,7 +54,7 @@ class Account:
         )
 
     def begin(self, prompt: Prompt, retry: bool) -> float:
-        """Count a call before it starts; return the dollars set aside. CallError at a cap."""
+        """Count a call before it starts; return the reserved dollars. CallError at a cap."""
         size = sum(len(message["content"].encode()) for message in prompt.messages)
         longest = Usage(size // _BYTES_PER_TOKEN, output_limit(prompt, self._settings))
         aside = self._cost(longest)
@@ -63,7 +63,7 @@ class Account:
         return aside
 
     def answered(self, aside: float, usage: Usage | None) -> None:
-        """Replace the estimate `aside` by the cost; if `usage` is None, the estimate stays."""
+        """Replace the estimate `aside` by the cost; keep the estimate if `usage` is None."""
         if usage is None:
             self.count(dollars_unconfirmed=aside)
             return
@@ -85,7 +85,7 @@ class Account:
         return counts
 
     def set_aside(self, dollars: float) -> None:
-        """Count a call and `dollars`, its estimated cost; CallError if this would exceed a cap."""
+        """Count a call and its estimated cost `dollars`; CallError if this would exceed a cap."""
         caps = {"max_calls": self._settings.max_calls, "max_dollars": self._settings.max_dollars}
         if self._database.execute(_SET_ASIDE, {"aside": dollars} | self._judge | caps):
             return
@@ -94,12 +94,12 @@ class Account:
         reason, cap = ("call_cap", "max_calls") if full else ("dollar_cap", "max_dollars")
         raise CallError(
             reason,
-            f"credit.{cap} {caps[cap]:g} leaves no room for another call: the study has made "
-            f"{calls} for {spent:.2f} dollars ({self._database.path}, table spend)",
+            f"credit.{cap} {caps[cap]:g} does not allow another call: the study has made {calls} "
+            f"calls for {spent:.2f} dollars ({self._database.path}, table spend)",
         )
 
     def settle(self, aside: float, dollars: float) -> None:
-        """Replace the dollars set aside for a call by its cost; a refused call costs 0."""
+        """Replace the dollars reserved for a call by its cost; a refused call costs 0."""
         if dollars != aside:
             self._database.execute(
                 f"UPDATE spend SET dollars = dollars + (:dollars - :aside) WHERE {_HERE}",
@@ -107,7 +107,7 @@ class Account:
             )
 
     def so_far(self) -> tuple[int, float]:
-        """The study's number of calls, and its dollars spent or set aside."""
+        """The study's number of calls, and the dollars spent or reserved."""
         query = f"SELECT calls, dollars FROM spend WHERE {_HERE}"
         return self._database.execute(query, self._judge)[0]
 

@@ -1,4 +1,4 @@
-"""The judge as a credit assigner; trajectories without a judgement get uniform credit."""
+"""Credit assigner based on a judge; trajectories without a judgement get uniform credit."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -29,9 +29,9 @@ from hgrpo.games.environment import JudgeText
 class JudgeCredit(CreditAssigner):
     """Computes the credit of turns from a judge's scores.
 
-    Trajectories without turns are not judged. The judge gets only questions that the cache cannot
-    answer, and the cache keeps every new judgement. If a call fails, its trajectories
-    are counted under the reason of the failure.
+    Trajectories without turns are not judged. Only questions missing from the cache are sent to the
+    judge, and every new judgement is cached. The trajectories of failed calls are counted by reason
+    of failure.
     """
 
     settings: Settings
@@ -45,11 +45,11 @@ class JudgeCredit(CreditAssigner):
         self._reported: dict[str, float] = {}
         self._version = PROMPT_VERSION + self.text.primer_version
         if self.settings.model == RUBRIC:
-            # If the rubric's rules change, the cache must not return scores of the old rules.
+            # Changed rubric rules must invalidate cached scores.
             self._version += f"+rubric-{self.text.rubric_version}"
 
     def assign_many(self, groups: Sequence[Group]) -> list[list[np.ndarray]]:
-        """Credit of every turn; the judge gets the prompts of all groups together.
+        """Credit of every turn; the prompts of all groups are sent to the judge together.
 
         Raises:
             UserError: the judge or cache cannot be used, or the share of trajectories without a
@@ -72,19 +72,19 @@ class JudgeCredit(CreditAssigner):
         return results
 
     def report(self) -> dict[str, float]:
-        """What the counts gained since the last report, for the log; names start with `judge_`."""
+        """Increments of the counts since the last report, with the prefix `judge_`."""
         row = {f"judge_{name}": value for name, value in self._since_report().items()}
         row["judge_fallback_share"] = row["judge_fallbacks"] / max(1, row["judge_judged"])
         self._reported = self.account.report()
         return row
 
     def _since_report(self) -> dict[str, float]:
-        """What the counts gained since the last report."""
+        """Increments of the counts since the last report."""
         now = self.account.report()
         return {name: now[name] - self._reported.get(name, 0) for name in now}
 
     def _questions(self, group: Group) -> list[tuple[Question, list[int]]]:
-        """The questions about a group, each with the indices of the trajectories that it shows."""
+        """The questions about a group, each with the indices of its trajectories."""
         settings, variant = self.settings, self.settings.variant
         judged = [k for k, trajectory in enumerate(group.trajectories) if trajectory.turns]
         calls = [judged] if judged and variant == "group" else [[k] for k in judged]
@@ -97,7 +97,7 @@ class JudgeCredit(CreditAssigner):
         return questions
 
     def _answers(self, questions: list[Question]) -> dict[str, Judgement | CallError]:
-        """Question key -> answer. Equal questions share one call, but each of them is counted."""
+        """Question key -> answer. Identical questions share a call but are counted separately."""
         distinct = {question.key: question for question in questions}
         known = {key: self.cache.get(question) for key, question in distinct.items()}
         unknown = {key: distinct[key] for key, answer in known.items() if answer is None}
@@ -109,7 +109,7 @@ class JudgeCredit(CreditAssigner):
         with closing(self.judge.ask_all(prompts)) as arriving:
             for key, answer in arriving:
                 if isinstance(answer, Judgement):
-                    # Save each answer at once, so that a later crash loses no paid answer.
+                    # Save each answer immediately, so that a crash does not lose paid answers.
                     answer = self.cache.put(unknown[key], answer)
                 answers[key] = answer
         self._count(questions, answers, set(unknown))
@@ -121,7 +121,7 @@ class JudgeCredit(CreditAssigner):
         """Count the answers; UserError if too many trajectories since the last report failed."""
         failed: Counter[str] = Counter()
         judged = hits = 0
-        # Other errors hold text of the server, which may repeat the key.
+        # Show only these messages, because others contain server text that may repeat the API key.
         errors = [answer for answer in answers.values() if isinstance(answer, CallError)]
         malformed = {str(error) for error in errors if error.reason == "malformed"}
         for question in questions:
@@ -135,7 +135,7 @@ class JudgeCredit(CreditAssigner):
                 hits += size
         fallbacks = {f"fallback_{reason}": count for reason, count in failed.items()}
         self.account.count(judged=judged, cache_hits=hits, fallbacks=failed.total(), **fallbacks)
-        # A step with dynamic sampling calls several times, and a small refill may fail by chance.
+        # Check the whole step, because a small refill by dynamic sampling may fail by chance.
         step, limit = self._since_report(), self.settings.fallback_limit
         if step["fallbacks"] > limit * step["judged"]:
             shares = ((name, step[f"fallback_{name}"]) for name in FALLBACKS)
@@ -143,6 +143,6 @@ class JudgeCredit(CreditAssigner):
             raise UserError(
                 f"judge {self.settings.model} at {self.settings.base_url}: "
                 f"{step['fallbacks']:.0f} of {step['judged']:.0f} trajectories got no judgement "
-                f"({reasons}): more than credit.fallback_limit {limit:g} allows"
+                f"({reasons}), which exceeds credit.fallback_limit {limit:g}"
                 + "".join(f"; malformed: {text}" for text in sorted(malformed))
             )

@@ -1,8 +1,8 @@
-"""The SQLite file with judges' answers and their total cost, shared by all jobs of a study.
+"""SQLite cache of judges' answers and their total cost, shared by all jobs of a study.
 
-The cache holds raw scores, because credit also depends on the return and on the group. The file
-uses SQLite's write-ahead log, so that readers do not wait. This works only between processes of one
-machine. Jobs on several machines need one cache folder per machine, on local disk.
+The cache stores raw scores, because credit also depends on the return and on the group. The file
+uses SQLite's write-ahead log so that readers do not wait. The log works only between processes on
+one machine, so jobs on several machines require one cache folder per machine, on local disk.
 """
 
 import hashlib
@@ -73,9 +73,9 @@ class Database:
         return None
 
     def put(self, question: "Question", judgement: Judgement) -> Judgement:
-        """Store a judgement, unless another job has stored one; return the stored judgement.
+        """Store a judgement unless another job has stored one; return the stored judgement.
 
-        If the scores do not fit the turns, raise CallError and store nothing.
+        Raises CallError if the scores do not match the turns.
         """
         check(judgement.scores, question.turns)
         self.execute(
@@ -85,11 +85,11 @@ class Database:
         return self.get(question) or judgement
 
     def _open(self) -> sqlite3.Connection:
-        # `execute` takes a lock, so threads can share the connection without Python's thread check.
+        # `execute` holds a lock, so sharing the connection between threads is safe.
         connection = sqlite3.connect(
             self.path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
         )
-        # SQLite's busy timeout does not apply to a switch of the journal mode, so retry here.
+        # SQLite's busy timeout does not cover changes of the journal mode, so retry here.
         patiently = Retrying(
             retry=retry_if_exception(_is_busy),
             stop=stop_after_delay(_BUSY_S),
@@ -98,7 +98,10 @@ class Database:
         )
         (mode,) = patiently(lambda: connection.execute("PRAGMA journal_mode=WAL").fetchone())
         if mode != "wal":
-            raise UserError(f"{self.path}: this disk cannot hold the judge's cache (mode {mode})")
+            raise UserError(
+                f"{self.path}: this disk does not support SQLite's write-ahead log (mode {mode}); "
+                "put the cache on a local disk"
+            )
         connection.execute("PRAGMA synchronous=NORMAL")
         for table in _TABLES:
             patiently(connection.execute, table)
@@ -108,23 +111,23 @@ class Database:
         try:
             return work()
         except sqlite3.Error as error:
-            raise UserError(f"{self.path}: the judge's cache cannot be used: {error}") from None
+            raise UserError(f"{self.path}: cannot use the judge's cache: {error}") from None
 
 
 def _is_busy(error: BaseException) -> bool:
     busy = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-    # An extended error code holds the primary code in its low byte.
+    # The low byte of an extended error code is the primary code.
     return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF in busy
 
 
 @dataclass(frozen=True)
 class Question:
-    """Everything that a judgement depends on.
+    """All inputs of a judgement.
 
     Attributes:
         version: versions of the prompt and the primer; for the offline rubric also of its rules.
         endpoint: the judge's `base_url`. The same model name at another address is another judge.
-        trajectories: the trajectories that the call shows, in order.
+        trajectories: the trajectories in the prompt, in order.
     """
 
     environment: str
@@ -148,7 +151,7 @@ class Question:
 
     @cached_property
     def key(self) -> str:
-        """SHA-256 (hex) of every field; it covers all that the prompt shows of the trajectories."""
+        """SHA-256 (hex) of all fields, including all trajectory data in the prompt."""
         content = [*self.judge, [_content(trajectory) for trajectory in self.trajectories]]
         return hashlib.sha256(json.dumps(content).encode("ascii")).hexdigest()
 

@@ -1,8 +1,8 @@
-"""A judge behind an OpenAI-compatible HTTP address.
+"""Judge behind an OpenAI-compatible HTTP address.
 
-The openai client's own retries are off. Tenacity retries instead, so that every request is counted
-and checked against the caps. The time-out limits connecting and each wait for data. It does not
-limit the whole call.
+The openai client's retries are disabled. Tenacity retries instead, so that every request is counted
+and checked against the caps. The timeout applies to connecting and to each wait for data, not to
+the whole call.
 """
 
 import ipaddress
@@ -32,7 +32,7 @@ _MISTAKES = {
 
 
 class EndpointJudge:
-    """Sends prompts to one address and reads scores from the answers; a `protocol.Judge`."""
+    """Sends prompts to one address and parses scores from the answers; a `protocol.Judge`."""
 
     def __init__(self, settings: Settings, key: str, account: Account):
         self._settings = settings
@@ -41,7 +41,7 @@ class EndpointJudge:
         self._judge = f"judge: model {settings.model!r} at {settings.base_url}"
         self._stop = threading.Event()
         self._warned: set[str] = set()
-        # For a loopback address, ignore the proxies of the environment: no proxy can reach it.
+        # Ignore proxies for a loopback address, because a proxy cannot reach it.
         local = _is_loopback(settings.base_url)
         transport = openai.DefaultHttpxClient(trust_env=False) if local else None
         self._client = openai.OpenAI(
@@ -53,10 +53,10 @@ class EndpointJudge:
         )
 
     def ask_all(self, prompts: Mapping[str, Prompt]) -> Answers:
-        """Yield answers as they arrive, with at most `concurrency` calls at once.
+        """Yield answers as they arrive, with at most `concurrency` concurrent calls.
 
-        UserError if the server refuses the API key, the address or the model, or if
-        the account's database cannot be used.
+        UserError if the server rejects the API key, the address or the model, or if the account's
+        database cannot be used.
         """
         if not prompts:
             return
@@ -70,12 +70,12 @@ class EndpointJudge:
                         raise error
                     yield names[future], error or future.result()
             finally:
-                # If an error occurs or the caller stops early, start no more calls and end pauses.
+                # After an error or an early stop, do not start further calls, and end pauses.
                 self._stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)
 
     def _ask(self, prompt: Prompt) -> Judgement:
-        """Get the judgement of one prompt, with retries; raise the failure of the last attempt."""
+        """Judge one prompt, with retries; raise the failure of the last attempt."""
         attempts = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(self._settings.retries + 1),
             retry=tenacity.retry_if_exception(
@@ -126,12 +126,12 @@ class EndpointJudge:
             # ValueError: the body is not the JSON that its header announces. RecursionError: the
             # JSON is nested too deeply.
             self._account.answered(aside, None)
-            failure = CallError("malformed", "the answer is no chat completion")
+            failure = CallError("malformed", "the answer is not a chat completion")
         else:
             self._account.answered(aside, _usage(completion))
             return completion
-        # Raise outside `except`: inside, Python would attach the client's error, which holds the
-        # request with the API key.
+        # Raise outside `except`, because inside Python would attach the client's error, whose
+        # request contains the API key.
         raise failure
 
     def _refusal(self, error: openai.APIStatusError) -> CallError | UserError:
@@ -155,7 +155,7 @@ class EndpointJudge:
         return min(max(backoff(state), wish), _LONGEST_PAUSE_S)
 
     def _warn(self, failure: CallError) -> None:
-        """Log the first failure of each kind. The account counts all of them."""
+        """Log the first failure of each kind; the account counts all failures."""
         if failure.reason in self._warned:
             return
         self._warned.add(failure.reason)
@@ -176,11 +176,11 @@ def _is_loopback(base_url: str) -> bool:
 def _retry_after(error: openai.APIStatusError) -> float:
     try:
         return max(0.0, float(error.response.headers.get("retry-after", 0)))
-    except ValueError:  # the header may hold a date instead of seconds
+    except ValueError:  # the header may contain a date instead of seconds
         return 0.0
 
 
-# The client does not validate answers. If header and body are not JSON, it returns a string.
+# The client does not validate answers. It returns a string if header and body are not JSON.
 def _content_and_model(completion: object) -> tuple[str, str]:
     try:
         content, model = completion.choices[0].message.content, completion.model
@@ -189,7 +189,7 @@ def _content_and_model(completion: object) -> tuple[str, str]:
     if not isinstance(content, str):
         raise CallError("malformed", "the answer has no text")
     if not isinstance(model, str) or not model:
-        raise CallError("malformed", "the answer names no model")
+        raise CallError("malformed", "the answer has no model name")
     return content, model
 
 

@@ -1,7 +1,7 @@
-"""Prompts, and the protocol of a judge: it answers with scores, or with the reason of a failure.
+"""Prompts, and the protocol of a judge, which returns scores or the reason of a failure.
 
-A prompt shows the goal, every turn and the outcome, uncut. Each of these is a JSON object on its
-own line, so text from the game or the agent cannot look like another turn or like an instruction.
+A prompt contains the goal, every turn and the outcome, not truncated. Each is a JSON object on its
+own line, so text from the game or the agent cannot be mistaken for another turn or an instruction.
 """
 
 import json
@@ -12,8 +12,8 @@ from typing import Protocol
 from hgrpo.credit.judge.settings import Variant
 from hgrpo.trajectories.trajectory import Trajectory
 
-# Part of the cache's key. Raise this version whenever the text of the prompt changes. The primer,
-# which each environment writes, has its own version: `JudgeText.primer_version`.
+# Part of the cache's key. Increase this version whenever the text of the prompt changes. Each
+# environment's primer has a separate version, `JudgeText.primer_version`.
 PROMPT_VERSION = "3"
 
 _SYSTEM = (
@@ -28,12 +28,12 @@ _SCALE = (
     "These are several attempts at the same task. Score the turns of all of them on one common "
     "scale, so that turns can be compared between attempts."
 )
-# Why a call failed. `rejected`: the server refused the request itself (too long, for example).
+# Reasons for failed calls. `rejected`: the server refused the request, e.g. because of its length.
 CALL_FAILURES = (
     *("rate_limit", "quota", "timeout", "connection", "server", "rejected"),
     *("malformed", "wrong_length", "out_of_range"),
 )
-# Why a trajectory got uniform credit: the last attempt of its call failed, or a cap forbade it.
+# Reasons for uniform credit: the last attempt of the call failed, or a cap prevented the call.
 FALLBACKS = (*CALL_FAILURES, "call_cap", "dollar_cap")
 
 Scores = list[list[float]]
@@ -42,7 +42,7 @@ Scores = list[list[float]]
 
 @dataclass(frozen=True)
 class Prompt:
-    """One call to OpenAI's chat API; `turns` holds the number of turns of each trajectory shown."""
+    """One call to OpenAI's chat API; `turns` lists the number of turns of each trajectory."""
 
     messages: list[dict[str, str]]
     response_format: dict
@@ -51,17 +51,14 @@ class Prompt:
 
     @property
     def user(self) -> str:
-        """The text of the user message, which shows the trajectories."""
+        """The text of the user message, with the trajectories."""
         return self.messages[-1]["content"]
 
 
 def prompt(
     environment: str, primer: str, trajectories: Sequence[Trajectory], variant: Variant
 ) -> Prompt:
-    """The prompt to score one task's trajectories.
-
-    Every trajectory must have at least one turn.
-    """
+    """The prompt to score one task's trajectories, each of at least one turn."""
     turns = tuple(len(trajectory.turns) for trajectory in trajectories)
     lines = [primer]
     if variant == "group":
@@ -91,8 +88,8 @@ def prompt(
 def answer_format(variant: Variant) -> dict:
     """The `response_format` of a call: a strict JSON schema that depends only on the variant.
 
-    The schema limits neither lengths nor scores; `scores.parse` checks both. A server would have to
-    compile a new schema for every length, and some servers do not support keywords for limits.
+    The schema does not limit lengths or scores, because a server would have to compile a new schema
+    for every length, and some servers do not support limits. `scores.parse` checks both.
     """
     entry = _object(turn={"type": "integer"}, score={"type": "number"})
     scores = {"type": "array", "items": entry}
@@ -108,7 +105,7 @@ def answer_format(variant: Variant) -> dict:
 
 
 def _line(**fields: object) -> str:
-    # UTF-8 cannot encode a lone surrogate, so a question mark replaces it.
+    # Replace lone surrogates, which UTF-8 cannot encode, by question marks.
     return json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8")
 
 
@@ -122,9 +119,10 @@ def _object(**properties: dict) -> dict:
 
 
 class CallError(Exception):
-    """A call gave no judgement.
+    """A call failed to return a judgement.
 
-    `reason` is one of `FALLBACKS`. `retry_after` is the server's wait in seconds, or 0.
+    `reason` is one of `FALLBACKS`. `retry_after` is the wait in seconds requested by the server,
+    or 0.
     """
 
     def __init__(self, reason: str, message: str = "", retry_after: float = 0.0):
@@ -135,7 +133,7 @@ class CallError(Exception):
 
 @dataclass(frozen=True)
 class Judgement:
-    """Raw scores and the name of the model that gave them."""
+    """Raw scores and the name of the model that returned them."""
 
     scores: Scores
     answered_by: str
@@ -154,11 +152,11 @@ Answers = Generator[tuple[str, Judgement | CallError], None, None]
 
 
 class Judge(Protocol):
-    """Scores the turns that prompts show."""
+    """Scores the turns in prompts."""
 
     def ask_all(self, prompts: Mapping[str, Prompt]) -> Answers:
         """Yield (name of the prompt, answer) for each prompt. The caller must close the generator.
 
-        UserError if the judge cannot be used at all; the remaining prompts then get no answer.
+        UserError if the judge cannot be used; the remaining prompts are then not answered.
         """
         ...

@@ -1,8 +1,8 @@
-"""The offline rubric: rules that score turns on machines without a language model.
+"""Offline rubric: rules that score turns without a language model.
 
-The rubric reads only the prompt that a language model would read. Each environment has its own
-rules (`JudgeText.score`). The rules score a trajectory without looking at others, so scores can be
-compared between the trajectories of a group.
+The rubric reads the same prompt as a language model. Each environment defines its rules
+(`JudgeText.score`). The rules score each trajectory independently, so scores can be compared
+between the trajectories of a group.
 """
 
 import json
@@ -18,7 +18,7 @@ from hgrpo.errors import UserError
 from hgrpo.games.environment import JudgeText
 
 if TYPE_CHECKING:
-    # The account imports tenacity, which need not be installed for the judge server.
+    # The account imports tenacity, which the judge server does not require.
     from hgrpo.credit.judge.accounting import Account
 
 _BYTES_PER_TOKEN = 4
@@ -27,7 +27,7 @@ _BYTES_PER_TOKEN = 4
 class RubricJudge:
     """Runs the rubric of one environment in this process; a `protocol.Judge`.
 
-    Calls and tokens are counted as those of a paid judge.
+    Calls and tokens are counted as for a paid judge.
     """
 
     def __init__(self, text: JudgeText, account: "Account"):
@@ -35,7 +35,7 @@ class RubricJudge:
         self._account = account
 
     def ask_all(self, prompts: Mapping[str, Prompt]) -> Answers:
-        """Answer in order; UserError unless the rules give each turn one score from 0 to 10."""
+        """Answer in order; UserError unless the rules return one score from 0 to 10 per turn."""
         for name, prompt in prompts.items():
             try:
                 yield name, self._ask(prompt)
@@ -61,7 +61,7 @@ class RubricJudge:
 
 @dataclass
 class Record:
-    """One trajectory as the prompt shows it: a pair (observation, action) for every turn."""
+    """One trajectory of a prompt: a pair (observation, action) for every turn."""
 
     turns: list[tuple[str, str]] = field(default_factory=list)
     completed: bool = False

@@ -1,4 +1,4 @@
-"""Reads scores from a judge's answer, and computes credit from scores."""
+"""Parsing of scores from a judge's answer, and credit from scores."""
 
 import contextlib
 import json
@@ -18,24 +18,23 @@ _TRAILING_COMMA = re.compile(r",(\s*[}\]])")
 
 
 def parse(text: str, turns: Sequence[int]) -> Scores:
-    """The scores in an answer, in the order of the turns.
+    """Parse the scores in an answer, in the order of the turns.
 
     Servers that ignore `response_format` put thoughts, text or a fence around the JSON, or numbers
-    in quotes. Such an answer is read if there is one reading of it.
+    in quotes. Such an answer is accepted if it is unambiguous.
 
     Args:
-        text: the answer, in the form of `prompts.answer_format`.
-        turns: number of turns of each trajectory shown.
+        text: the answer, in the form of `protocol.answer_format`.
+        turns: number of turns of each trajectory in the prompt.
 
     Raises:
         CallError: "malformed" (no JSON of the requested form, or several that differ),
-            "wrong_length" (not exactly one entry for every turn) or "out_of_range" (a score outside
-            0..10).
+            "wrong_length" (not exactly one entry per turn) or "out_of_range" (score not in 0..10).
     """
     answer = text.rpartition("</think>")[2].partition("<think>")[0]
     try:
         values = list(_values(_TRAILING_COMMA.sub(r"\1", answer)))
-        # Some answers have an object for each turn, and no list around them.
+        # Some answers have one object per turn without an enclosing list.
         results = [_read(value, turns) for value in [*values, values]]
     except RecursionError:
         raise CallError("malformed", "the answer is nested too deeply") from None
@@ -48,9 +47,9 @@ def parse(text: str, turns: Sequence[int]) -> Scores:
 
 
 def check(scores: Scores, turns: Sequence[int]) -> None:
-    """Raise CallError unless each turn has one finite score from 0 to 10."""
+    """Raise CallError unless every turn has one finite score from 0 to 10."""
     if [len(row) for row in scores] != list(turns):
-        raise CallError("wrong_length", "not one score for every turn")
+        raise CallError("wrong_length", "expected one score for every turn")
     for row in scores:
         for score in row:
             _in_range(score)
@@ -64,8 +63,8 @@ def credit(
 ) -> list[np.ndarray]:
     """Credit of every turn of a group of K trajectories.
 
-    `centred`: (s - m) / 10, where m is the mean score over all judged turns of the group.
-    Trajectories that miss the goal get credit too.
+    `centred`: (s - m) / 10, where m is the mean score over all judged turns of the group. Failed
+    trajectories also get credit.
     `share`: s * R / sum(s) within the trajectory, and R / T if all its scores are zero. Credit sums
     to the return R, so all credit is 0 if R is 0.
 
@@ -114,7 +113,7 @@ def _read(value: object, turns: Sequence[int]) -> list[list] | CallError:
     if any(type(number) is not int for place, _ in entries for number in place):
         return CallError("malformed", "an index is not an integer")
     rows = [[(k, i) for i in range(length)] for k, length in enumerate(turns)]
-    # Some answers count turns from 1; only a whole answer shows which way it counts.
+    # Some answers count turns from 1, which can only be detected from the whole answer.
     for shift in (0, 1):
         scores = {(k, i - shift): score for (k, i), score in entries}
         complete = sorted(scores) == [place for row in rows for place in row]
@@ -122,13 +121,13 @@ def _read(value: object, turns: Sequence[int]) -> list[list] | CallError:
             return [[scores[place] for place in row] for row in rows]
     lists = [value.get(key) for key in ("scores", "trajectories")] if type(value) is dict else []
     if any(isinstance(each, list) for each in lists):
-        counts = f"{len(entries)} entries for {sum(turns)} turns, or not one for each"
+        counts = f"{len(entries)} entries for {sum(turns)} turns, or not one for each turn"
         return CallError("wrong_length", counts)
-    return CallError("malformed", "the answer has no JSON of the requested form")
+    return CallError("malformed", "the answer does not contain JSON of the requested form")
 
 
 def _entries(value: object, trajectory: object = 0) -> Iterator[tuple[tuple, object]]:
-    """((trajectory, turn), score) of every entry in a JSON value, at any depth."""
+    """((trajectory, turn), score) of all entries in a JSON value, at any depth."""
     if isinstance(value, dict):
         trajectory = _number(value.get("trajectory", trajectory))
         if "turn" in value:
@@ -143,22 +142,22 @@ def _entries(value: object, trajectory: object = 0) -> Iterator[tuple[tuple, obj
 
 
 def _number(value: object) -> object:
-    """The number in text such as "7" or "7/10"; any other value as it is."""
+    """Convert text such as "7" or "7/10" to a number; return other values unchanged."""
     with contextlib.suppress(ValueError, AttributeError):
         return _DECODER.decode(value.replace(" ", "").removesuffix("/10"))
     return value
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """A JSON object with its keys in lower case; ValueError if it has a key twice."""
+    """A JSON object with lowercase keys; ValueError for duplicate keys."""
     lower = {key.strip().lower(): value for key, value in pairs}
     if len(lower) != len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("duplicate key")
     return lower
 
 
 def _in_range(score: object) -> float:
-    # Compare exact types, because Python counts a bool as an int.
+    # Compare exact types, because a bool is an int in Python.
     if type(score) not in {int, float}:
         raise CallError("malformed", "a score is not a number")
     if not LOWEST <= score <= HIGHEST:
@@ -166,5 +165,5 @@ def _in_range(score: object) -> float:
     return float(score)
 
 
-# NaN and Infinity become None, and so no number.
+# NaN and Infinity become None, which is rejected as not a number.
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=lambda name: None)

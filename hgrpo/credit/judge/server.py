@@ -1,4 +1,4 @@
-"""The offline rubric behind HTTP, as an OpenAI-compatible chat endpoint."""
+"""Server of the offline rubric, as an OpenAI-compatible chat endpoint."""
 
 import hashlib
 import json
@@ -16,16 +16,16 @@ from hgrpo.errors import UserError
 from hgrpo.games.kinds import load
 
 _LARGEST_BODY = 64 * 2**20
-# A request gets the first fault that is drawn, in this order.
+# Faults in order of precedence; a request gets the first one drawn.
 FAULTS = ("rate-limit", "drop", "timeout", "malformed", "wrong-length")
 
 
 class FaultPlan:
-    """Decides which requests get a deliberate fault, and which fault, to test the client.
+    """Random injection of faults into requests, to test the client.
 
-    Each fault is drawn independently: with five faults of probability 0.2, 0.8^5 = 33 % of the
-    requests get none. A draw depends on the seed, on the request's body and on how often that body
-    was sent before. The order of different requests does not matter.
+    Each fault is drawn independently: with five faults of probability 0.2, 0.8^5 = 33 % of requests
+    are answered without a fault. A draw depends on the seed, the request's body and the number of
+    earlier requests with this body. The order of different requests does not matter.
     """
 
     def __init__(self, shares: Mapping[str, float], seed: int):
@@ -72,19 +72,19 @@ class JudgeServer(ThreadingHTTPServer):
             self._counts.update({"requests": 1, fate: 1, **tokens})
 
     def stats(self) -> dict[str, int]:
-        """Numbers of requests by outcome, and of tokens; every key is always present."""
+        """Counts of requests by outcome, and of tokens; every key is always present."""
         keys = ("requests", "answered", "refused", *FAULTS, "input_tokens", "output_tokens")
         with self._lock:
             return {key: self._counts[key] for key in keys}
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Ignore clients that hung up; print any other error."""
+        """Ignore closed connections; print any other error."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
 
 class RefusalError(Exception):
-    """The server refuses a request; by default with HTTP status 400."""
+    """A refused request; the default is HTTP status 400."""
 
     def __init__(self, message: str, status: int = 400, code: str = "invalid_request"):
         super().__init__(message)
@@ -96,7 +96,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: JudgeServer
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    wbufsize = -1  # buffer writes, so that header and body leave in one packet
+    wbufsize = -1  # buffer writes, so that header and body are sent in one packet
 
     def do_GET(self) -> None:
         if self.path == "/stats":
@@ -115,7 +115,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(refusal)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Log nothing: /stats has the counts, and a log could leak an API key."""
+        """Disable logging, because a log could leak an API key; /stats has the counts."""
 
     def _body(self) -> bytes:
         length = self.headers.get("Content-Length", "")
@@ -133,7 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault in {"drop", "timeout"}:
             self.close_connection = True
             if fault == "timeout":
-                self.rfile.read(1)  # returns when the client hangs up
+                self.rfile.read(1)  # returns when the client closes the connection
         else:
             completion = complete(body, fault)
             usage = completion["usage"]
@@ -159,9 +159,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def complete(body: bytes, fault: str | None = None) -> dict:
-    """Answer a request with a completion, or with one that `fault` spoils.
+    """Answer a request with a completion, corrupted by `fault` if given.
 
-    RefusalError if the request is not one that `EndpointJudge` sends.
+    RefusalError if `EndpointJudge` could not have sent the request.
     """
     try:
         request = json.loads(body)

@@ -1,4 +1,4 @@
-"""The assigner: it computes the final advantage of each turn of a group."""
+"""Assigner that computes the final advantage of each turn of a group."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -34,8 +34,8 @@ GIGPO = Term(value="mc_mean", credit="G-V")
 class StateGraphCredit(CreditAssigner):
     """Compares the turns that a group's rollouts took in the same state.
 
-    The credit of a group depends on that group alone, and not on the order of its rollouts. This
-    credit is the final advantage: it includes the weighted advantage of the trajectory.
+    The credit of a group depends only on that group, and not on the order of its rollouts. It is
+    the final advantage, which includes the weighted advantage of the trajectory.
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -66,8 +66,8 @@ class StateGraphCredit(CreditAssigner):
         if self.settings.needs_policy:
             hidden = prompt_states(self.context.policy, trajectories)
         graph_of = graphs(trajectories, turns, self.settings, hidden)
-        # The diagnostics describe the graph of the first term that reads a graph. If no term reads
-        # one, they use the key of the first term.
+        # The diagnostics describe the graph of the first term that reads a graph, or else the graph
+        # of the first term's key.
         main = graph_of(next((term.key for term in terms if term.reads_graph), terms[0].key))
         parts = [
             self._part(term, graph_of(term.key) if term.reads_graph else main, turns, rollout)
@@ -97,10 +97,10 @@ def graphs(
     settings: Settings,
     hidden: np.ndarray | None = None,
 ) -> Callable[[Key], Graph]:
-    """Return a function that gives the graph of a key, and builds each key's graph only once.
+    """Return a cached function from key to graph.
 
-    `hidden` [N, D] are the policy's hidden states before the turns' replies; None if no key reads
-    them.
+    `hidden` [N, D] are the policy's hidden states before the turns' replies, or None if no key
+    requires them.
     """
     rules = settings.timeout, settings.failure
     ends = observed_ends(turns, *rules)
@@ -125,9 +125,9 @@ def mixed(parts: Sequence[Normalised], settings: Settings, turns: Turns) -> np.n
     Mixture `sum` gives sum_j w_j c_j. `renormalise_present` gives the weighted mean of HGPO,
     sum_j w_j c_j / sum_j w_j, over the terms that are present at a turn ("Hierarchy-of-Groups
     Policy Optimization for Long-Horizon Agentic Tasks", https://arxiv.org/abs/2602.22817). A term
-    is present at a turn if `Normalised.present` holds there and the turn has at least `key.history`
-    earlier turns. With `drop_zero` a term whose credit is exactly 0 counts as absent, as in HGPO's
-    code. A turn at which no term is present gets 0.
+    is present at a turn if `Normalised.present` is true there and the turn has at least
+    `key.history` earlier turns. With `drop_zero`, a term with a credit of exactly 0 counts as
+    absent, as in HGPO's code. A turn without any present term gets 0.
     """
     total = np.zeros(len(turns))
     if settings.mixture == "sum":

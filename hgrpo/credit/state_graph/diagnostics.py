@@ -1,4 +1,4 @@
-"""Computes the log's numbers about the step advantage, such as its correlation with GiGPO's."""
+"""Log entries about the step advantage, such as its correlation with GiGPO's."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from hgrpo.credit.state_graph.settings import Settings
 
 
 class Correlation:
-    """Pearson's correlation of two series that arrive in parts."""
+    """Pearson correlation of two series, accumulated in chunks."""
 
     def __init__(self) -> None:
         self._moments = np.zeros((3, 3))
 
     def add(self, x: np.ndarray, y: np.ndarray) -> None:
-        """Add the next part of both series, [n] each."""
+        """Add the next chunk of both series, [n] each."""
         rows = np.stack([np.ones(len(x)), x, y])
         self._moments += rows @ rows.T
 
@@ -33,7 +33,7 @@ class Correlation:
 
 
 class Tally:
-    """Collects the log's numbers about the groups credited since the last report."""
+    """Accumulates log entries about the groups credited since the last report."""
 
     def __init__(self, settings: Settings) -> None:
         self._weight = settings.trajectory.weight
@@ -50,13 +50,13 @@ class Tally:
         gigpo: np.ndarray,
         grpo: np.ndarray,
     ) -> None:
-        """Count one group of N turns.
+        """Add one group of N turns.
 
         Args:
             turns: the group's turns.
-            graph: the graph whose states and transitions are counted.
+            graph: the graph with the states and transitions to count.
             parts: scaled credits of each term.
-            step: step advantage [N] that the terms mix to.
+            step: step advantage [N], the mixture of the terms.
             gigpo: step credit of GiGPO on the same graph [N].
             grpo: advantage of each turn's rollout [N].
         """
@@ -78,12 +78,12 @@ class Tally:
         self._to_grpo.add(step, grpo)
 
     def report(self) -> dict[str, float]:
-        """Numbers for the log, without those that are not defined.
+        """Log entries; undefined ones are omitted.
 
-        - `step_nonzero_share`: share of turns with a step advantage other than 0
+        - `step_nonzero_share`: share of turns with a nonzero step advantage
         - `state_single_share`: share of turns in a state that was visited once
         - `state_one_rollout_share`: share of turns in a state that only one rollout visited
-        - `step_floored_share`: share of turns at which some term's floor replaced the deviation
+        - `step_floored_share`: share of turns at which any term divided by its floor
         - `action_stochastic_share`: share of (state, action) pairs with several successors
         - `step_to_trajectory`: mean |step advantage| divided by mean |trajectory term|
         - `step_corr_gigpo`: Pearson correlation of step advantage and GiGPO's on the same graph
@@ -106,6 +106,6 @@ class Tally:
 
 
 def _one_rollout(turns: Turns, graph: Graph) -> np.ndarray:
-    """Bool [S]: states that only one rollout visited."""
+    """Whether only one rollout visited each state, bool [S]."""
     visitors = np.unique(graph.state * len(turns.lengths) + turns.rollout)
     return np.bincount(visitors // len(turns.lengths), minlength=graph.n_states) == 1

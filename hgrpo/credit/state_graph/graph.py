@@ -1,6 +1,6 @@
-"""The turns of a group as arrays, and its graph: states, and one transition for each turn.
+"""The turns of a group as arrays, and its graph: states, and one transition per turn.
 
-N(s, a, x) is the number of turns in which action a led from state s to x, including repeats inside
+N(s, a, x) is the number of turns in which action a led from state s to x, including repeats within
 a rollout. The graph does not store N, because a sum over turns counts each transition N times.
 """
 
@@ -26,7 +26,7 @@ class Turns:
         rollout: int [N], index of the turn's rollout.
         time: int [N], the turn's index in its rollout, from 0.
         last: int [M], index in 0..N-1 of the last turn of each rollout that has turns.
-        action: int [N], number of the turn's command; equal `action_key`s have equal numbers.
+        action: int [N], index of the turn's command; equal `action_key`s share an index.
         inadmissible: bool [N], whether the action was inadmissible.
     """
 
@@ -49,7 +49,7 @@ class Turns:
 
 
 def action_key(action: str) -> str:
-    """The command in lower case, stripped; "<invalid>" for every reply without a command."""
+    """The command, lowercased and stripped; "<invalid>" for every reply without a command."""
     return action.strip().lower() or "<invalid>"
 
 
@@ -84,12 +84,12 @@ class Graph:
 
     Attributes:
         n_states: S.
-        n_pairs: number of different (state, action) pairs.
+        n_pairs: number of distinct (state, action) pairs.
         state: int [N], the state of each turn, from 0 to S - 1.
         pair: int [N], the turn's (state, action) pair, from 0 to n_pairs - 1.
         successor: int [N], the next state, S for success, S + 1 for failure, or UNKNOWN for a turn
             that is not counted.
-        clamped: int [C], states whose Bellman value is 0 even if a rollout won from there.
+        clamped: int [C], states with a fixed Bellman value of 0, even if a rollout won from there.
     """
 
     n_states: int
@@ -101,22 +101,22 @@ class Graph:
 
     @property
     def success(self) -> int:
-        """Index of the sink that stands for success."""
+        """Index of the success sink."""
         return self.n_states
 
     @cached_property
     def counted(self) -> np.ndarray:
-        """Bool [N]: turns with a known successor. Only they enter counts, values and statistics."""
+        """Whether the turn's successor is known, so that statistics include it; bool [N]."""
         return self.successor != UNKNOWN
 
     @cached_property
     def backed_up(self) -> np.ndarray:
-        """Bool [N]: counted turns in states that are not clamped, for backups and distances."""
+        """Whether the turn is counted and its state not clamped, bool [N], for backups."""
         return self.counted & ~np.isin(self.state, self.clamped)
 
     @cached_property
     def transition(self) -> np.ndarray:
-        """Int [N]: a number for each (state, action, successor) triple; equal triples share it."""
+        """Index of each turn's (state, action, successor) triple, int [N]."""
         return self.pair * (self.n_states + 3) + self.successor + 1
 
     @cached_property
@@ -126,7 +126,7 @@ class Graph:
 
     @cached_property
     def actions(self) -> np.ndarray:
-        """Number of different actions that counted turns took in each state, int [S]."""
+        """Number of distinct actions of counted turns in each state, int [S]."""
         state_of = np.full(self.n_pairs, UNKNOWN)
         state_of[self.pair[self.counted]] = self.state[self.counted]
         return np.bincount(state_of[state_of != UNKNOWN], minlength=self.n_states)
@@ -134,8 +134,8 @@ class Graph:
     def shares(self, mu: str) -> np.ndarray:
         """Weight mu(a|s) P(x|s,a) / N(s,a,x) of each turn, [N]; the weights of a state sum to 1.
 
-        With mu `count`, mu(a|s) is the action's share of the state's counted turns. With `uniform`
-        it is equal for all actions that these turns took. A turn that is not counted weighs 0.
+        With mu `count`, mu(a|s) is the action's share of the state's counted turns. With `uniform`,
+        it is equal for all actions of these turns. A turn that is not counted has weight 0.
         """
         if mu == "count":
             weight = self.visits[self.state]
@@ -153,21 +153,21 @@ def sums(values: np.ndarray, bucket: np.ndarray, size: int) -> np.ndarray:
 def means(
     values: np.ndarray, bucket: np.ndarray, size: int, counted: np.ndarray, empty: float = np.nan
 ) -> np.ndarray:
-    """Mean of counted values [N] in each bucket, float [size]; `empty` for a bucket without any."""
+    """Mean of counted values [N] in each bucket, float [size]; `empty` for empty buckets."""
     total = sums(np.where(counted, values, 0.0), bucket, size)
     number = sums(counted, bucket, size)
     return np.divide(total, number, out=np.full(size, empty), where=number > 0)
 
 
 def first_visits(graph: Graph, turns: Turns) -> Graph:
-    """The graph in which only a rollout's first turn with a (state, action) pair is counted."""
+    """The graph that counts only a rollout's first turn with each (state, action) pair."""
     rollout_pair = turns.rollout * graph.n_pairs + graph.pair
     first = np.isin(np.arange(len(turns)), np.unique(rollout_pair, return_index=True)[1])
     return replace(graph, successor=np.where(first, graph.successor, UNKNOWN))
 
 
 def observed_ends(turns: Turns, timeout: str, failure: str) -> np.ndarray:
-    """Indices, int [E], of last turns that lead into the state seen after them, not into a sink."""
+    """Indices, int [E], of last turns that lead into the observed final state, not a sink."""
     rollout = turns.rollout[turns.last]
     stopped, lost = turns.truncated[rollout], ~turns.success[rollout]
     seen = np.where(stopped, timeout in ("observed", "clamp"), failure == "observed")
@@ -179,13 +179,13 @@ def build_graph(
 ) -> Graph:
     """Build the graph of N turns.
 
-    The last turn of a success leads into the sink of success. `timeout` decides where the last turn
-    of a truncated rollout leads, and `failure` where that of all other failed rollouts leads.
-    - `fail`, `absorb`: into the sink of failure.
-    - `observed`: into the state seen after the turn. If no turn left that state, it is a dead end.
+    The last turn of a success leads into the success sink. `timeout` determines the successor of
+    the last turn of truncated rollouts, and `failure` that of all other failed rollouts.
+    - `fail`, `absorb`: the failure sink.
+    - `observed`: the state observed after the turn, a dead end unless another turn left it.
     - `clamp`: as `observed`, but the state's Bellman value is 0, even if another rollout won from
       there.
-    - `drop`: the successor is unknown, so the turn is not counted.
+    - `drop`: unknown, so the turn is not counted.
 
     Args:
         state: int [N + E], the states of the turns, then the states that the turns of

@@ -1,4 +1,4 @@
-"""Decides which turns were taken in the same state."""
+"""State keys: which turns were taken in the same state."""
 
 from collections.abc import Callable, Hashable, Sequence
 from difflib import SequenceMatcher
@@ -18,7 +18,7 @@ _ROUNDING = 1e-6
 
 def _struct(turn: Turn | FinalState) -> Hashable:
     if not turn.state:
-        raise UserError("state graph: no fingerprints of states in this round; play it again")
+        raise UserError("state graph: this round has no state fingerprints; play it again")
     return turn.state, turn.commands
 
 
@@ -37,24 +37,24 @@ def states(
     ended: Sequence[int] = (),
     hidden: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Number the states that turns were taken in, without regard to `key.history`.
+    """Number the states of turns, ignoring `key.history`.
 
-    With `noop: carry` an inadmissible action leaves the agent in the same state. The observation
-    after the action is not read, because it may be the same text everywhere ("Nothing happens.").
+    With `noop: carry`, an inadmissible action leaves the agent in the same state. The observation
+    after it is ignored, because it may be the same text in every state ("Nothing happens.").
 
     Args:
         trajectories: the rollouts of one task, with N turns in all.
-        ended: int [E], indices of trajectories whose final state is numbered too.
-        hidden: float [N, D], the policy's hidden states before the turns' replies. Only
-            `state: hidden` reads them; it allows no `ended`.
+        ended: int [E], indices of trajectories whose final states are also numbered.
+        hidden: float [N, D], the policy's hidden states before the turns' replies. Used only with
+            `state: hidden`, which does not support `ended`.
 
     Returns:
         Integers [N + E], equal for equal states. First come the turns' states, then the final
         states of the trajectories `ended`, in ascending order of their indices.
 
     Raises:
-        UserError: the turns hold no fingerprints, which an older round may lack.
-        RuntimeError: a trajectory lacks its final state.
+        UserError: the turns have no fingerprints, as in an older round.
+        RuntimeError: a trajectory has no final state.
     """
     turn_labels = iter(_labels(trajectories, key, hidden))
     labels: list[Hashable] = []
@@ -76,7 +76,7 @@ def states(
 def _labels(
     trajectories: Sequence[Trajectory], key: Key, hidden: np.ndarray | None
 ) -> list[Hashable]:
-    """The label of each turn's state, before `noop: carry`."""
+    """The label of each turn's state before applying `noop: carry`."""
     if key.state == "hidden":
         return cosine_clusters(hidden, key.theta).tolist()
     label_of = LABELS[key.state]
@@ -85,15 +85,15 @@ def _labels(
 
 def _final(trajectory: Trajectory) -> FinalState:
     if trajectory.final is None:
-        raise RuntimeError("state graph: the trajectories do not hold their final state")
+        raise RuntimeError("state graph: a trajectory has no final state")
     return trajectory.final
 
 
 def clusters(texts: set[str], theta: float) -> dict[str, str]:
     """Map each text to the first member of its cluster.
 
-    A text joins the first cluster whose first member it matches with a difflib ratio of at least
-    `theta`. Texts are taken in sorted order, so the order of rollouts does not matter.
+    A text joins the first cluster whose first member has a difflib ratio of at least `theta` with
+    it. Texts are processed in sorted order, so the order of rollouts does not matter.
     """
     result: dict[str, str] = {}
     heads: list[str] = []
@@ -117,16 +117,16 @@ def with_history(
 ) -> np.ndarray:
     """Number each state together with the `key.history` states before it, int [N + E].
 
-    A turn with fewer earlier turns than `key.history` matches only turns with equally many.
+    A turn with fewer than `key.history` earlier turns matches only turns with equally many.
 
     Args:
         state: int [N + E], the states of the turns, then the states that the turns `ends` led into.
-        ends: int [E], indices of last turns of rollouts; None if there are none.
+        ends: int [E], indices of last turns of rollouts, or None.
     """
     if key.history == 0:
         return state
     n = len(turns)
-    # A turn adds its state, and perhaps its action, to the history of the next turn.
+    # A turn adds its state, and optionally its action, to the history of the next turn.
     step = state[:n]
     if key.history_actions:
         step = numbered(zip(step.tolist(), turns.action.tolist(), strict=True))
@@ -146,14 +146,13 @@ def with_history(
 
 
 def cosine_clusters(states: np.ndarray, theta: float) -> np.ndarray:
-    """Number the cluster of each row of hidden states [N, D], int [N], as in BiPACE.
+    """Cluster index of each row of hidden states [N, D], int [N], as in BiPACE.
 
     "Bisimulation-Guided Policy Optimization with Action Counterfactual Estimation for LLM Agents",
     https://arxiv.org/abs/2606.25556.
 
-    Any two members of a cluster have a cosine of at least `theta`. Clusters merge pair by pair, the
-    two with the least distant farthest members first (complete linkage), so that the order of the
-    rows does not matter.
+    Any two members of a cluster have a cosine similarity of at least `theta`. Agglomerative
+    clustering with complete linkage makes the result independent of the order of the rows.
     """
     rows, index = np.unique(np.asarray(states, dtype=np.float64), axis=0, return_inverse=True)
     if len(rows) < 2:

@@ -1,4 +1,4 @@
-"""Makes credits comparable: centres, scales and weighs those of turns, and of whole rollouts."""
+"""Normalisation of credit: centring, scaling and weighting for turns and whole rollouts."""
 
 from dataclasses import dataclass
 
@@ -8,9 +8,9 @@ from hgrpo.credit.state_graph.graph import Graph, Turns, means, sums
 from hgrpo.credit.state_graph.settings import Settings, Term
 
 EPS = 1e-6
-# Rounding makes equal values differ. A standard deviation below this therefore counts as 0.
+# A standard deviation below this counts as 0, because rounding makes equal values differ.
 ZERO = 1e-12
-# `gate: sign` takes an absolute credit below this as 0, so that no rounding error becomes +-1.
+# `gate: sign` treats an absolute credit below this as 0, so that rounding errors do not become +-1.
 ZERO_SIGN = 1e-9
 
 
@@ -20,8 +20,8 @@ class Normalised:
 
     Attributes:
         credit: float [N].
-        present: bool [N], whether the turn's raw credit is defined. With `scope: state` the gate
-            must also admit the turn's state.
+        present: bool [N], whether the turn's raw credit is defined and, with `scope: state`, the
+            gate admits its state.
         floored: bool [N], whether the credit was divided by the floor instead of the deviation.
     """
 
@@ -33,11 +33,12 @@ class Normalised:
 def normalise(raw: np.ndarray, graph: Graph, term: Term) -> Normalised:
     """Scale raw credits by the term's scope, std and gate.
 
-    Raw credits are [N]. A turn without credit has nan, and gets 0. With scope `none` all other
-    credits stay as they are. The other scopes compare the turns of a state or of the whole group,
-    with statistics over counted turns. Compared turns get exactly 0 if their credits are all equal,
-    or if the gate excludes their state. There are two exceptions. `std: mu_pop` does not centre, so
-    equal credits do not become 0. `gate: sign` gives a state's single turn the sign of its credit.
+    Raw credits are [N], with NaN for turns without credit, which get 0. Scope `none` leaves all
+    other credits unchanged. The other scopes normalise over the turns of a state or of the group,
+    with statistics over counted turns. Credits are exactly 0 if they are all equal within their
+    scope, or if the gate excludes their state. There are two exceptions: `std: mu_pop` does not
+    centre, so equal credits do not become 0, and `gate: sign` gives a state's single turn the sign
+    of its credit.
     """
     defined = ~np.isnan(raw)
     raw = np.where(defined, raw, 0.0)
@@ -80,15 +81,15 @@ def _divisor(spread: np.ndarray, term: Term) -> np.ndarray:
 
 
 def action_factor(graph: Graph, shrink: float, lone: str) -> np.ndarray:
-    """Factor of the mean credit Q - V of each turn's action, [N].
+    """Factor by which to multiply the mean credit Q - V of each turn's action, [N].
 
-    n is the number of counted turns with the turn's state and action. `shrink` draws the action's
+    n is the number of counted turns with the turn's state and action. `shrink` shrinks the action's
     value towards the state's, (n Q + shrink V) / (n + shrink), as in ECPO ("When Denser Credit Is
     Not Enough: Evidence-Calibrated Policy Optimization for Long-Horizon LLM Agent Training",
-    https://arxiv.org/abs/2606.05885); less V, this is n / (n + shrink) times Q - V. With `lone:
-    loo` an action that was taken once is compared with the m - 1 other visits to its state only, as
-    in BiPACE ("Bisimulation-Guided Policy Optimization with Action Counterfactual Estimation for
-    LLM Agents", https://arxiv.org/abs/2606.25556); this is m / (m - 1) times G - V.
+    https://arxiv.org/abs/2606.05885). Minus V, this is n / (n + shrink) times Q - V. With `lone:
+    loo`, an action taken once is compared only with the m - 1 other visits to its state, as in
+    BiPACE ("Bisimulation-Guided Policy Optimization with Action Counterfactual Estimation for LLM
+    Agents", https://arxiv.org/abs/2606.25556). This is m / (m - 1) times G - V.
     """
     taken = sums(graph.counted, graph.pair, graph.n_pairs)[graph.pair]
     if shrink:
@@ -101,9 +102,9 @@ def action_factor(graph: Graph, shrink: float, lone: str) -> np.ndarray:
 def variance_gate(returns: np.ndarray, graph: Graph, scale: float) -> np.ndarray:
     """Weight of each turn's state, tanh(m / scale) * B / (B + W + 1e-6), [N], as in ECPO.
 
-    m is the number of counted turns in the state. B is the variance of the actions' mean returns,
-    each weighted by how often the action was taken. W is the mean variance of `returns` [N] among
-    turns with equal action, weighted likewise. (For ECPO, see `action_factor`.)
+    m is the number of counted turns in the state. B is the variance between actions: that of their
+    mean returns, weighted by the actions' counts. W is the variance within actions: the mean of the
+    variance of `returns` [N] per action, with the same weights. See `action_factor` for ECPO.
     """
     counted = graph.counted
     state = means(returns, graph.state, graph.n_states, counted, empty=0.0)[graph.state]
@@ -117,15 +118,15 @@ def variance_gate(returns: np.ndarray, graph: Graph, scale: float) -> np.ndarray
 def rollout_advantages(turns: Turns, settings: Settings) -> np.ndarray:
     """Advantage A_traj of each turn's rollout, [N]; 0 for a single score and for equal scores.
 
-    With rows `once` there is one score per rollout, with `cross_steps` one per turn. With `alive`
-    each turn number has its own statistics, over the rollouts that reached it. The scores of
-    a rollout's turns differ only with `invalid: row`, where an inadmissible action lowers the score
-    of its own turn. Mode `mean` subtracts the mean score. Mode `mean_std` is GRPO ("DeepSeekMath:
-    Pushing the Limits of Mathematical Reasoning in Open Language Models",
+    Statistics use one score per rollout with rows `once`, and one per turn with `cross_steps`. With
+    `alive`, each turn number has separate statistics over the rollouts that reached it. The scores
+    of a rollout's turns differ only with `invalid: row`, where an inadmissible action lowers the
+    score of its own turn. Mode `mean` subtracts the mean score. Mode `mean_std` is GRPO
+    ("DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
     https://arxiv.org/abs/2402.03300) with the sample deviation (n - 1). Mode `loo` is RLOO ("Back
     to Basics: Revisiting REINFORCE Style Optimization for Learning from Human Feedback in LLMs",
-    https://arxiv.org/abs/2402.14740): the score minus the mean of the other scores; without
-    others, as `lone`.
+    https://arxiv.org/abs/2402.14740): the score minus the mean of the other scores, or `lone`
+    without others.
     """
     rule = settings.trajectory
     scores = settings.scale * turns.success
@@ -148,13 +149,13 @@ def rollout_advantages(turns: Turns, settings: Settings) -> np.ndarray:
 
 
 def _lone(scores: np.ndarray, rule: str) -> np.ndarray:
-    """The advantage [K] that each rollout has at turns that no other rollout reached."""
+    """Advantage [K] of each rollout at turns that no other rollout reached."""
     others = (scores.sum() - scores) / max(1, len(scores) - 1)
     return scores - {"zero": scores, "return": 0.0, "group": others}[rule]
 
 
 def _advantages(scores: np.ndarray, mode: str, lone: np.ndarray) -> np.ndarray:
-    """Advantages [n] of rollouts that are compared; `lone` [n] are those of a single one."""
+    """Advantages [n] of the compared rollouts; `lone` [n] applies to a single rollout."""
     if len(scores) < 2:
         return lone
     if (deviation := scores.std(ddof=1)) < ZERO:

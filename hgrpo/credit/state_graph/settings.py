@@ -1,4 +1,4 @@
-"""The settings of the state graph, and which of them go together."""
+"""Settings of the state graph, and checks of their combinations."""
 
 from typing import Annotated, Literal
 
@@ -18,14 +18,14 @@ CENTRED = {"G-V", "Q-V", "td", "gain", "logratio"}
 
 
 class Key(Strict):
-    """Says when two turns are in the same state."""
+    """The definition of equal states."""
 
     state: Literal["obs", "obs_cmds", "struct", "page", "sim", "hidden"] = Field(
         "struct",
-        description="what must be equal: obs: observation; obs_cmds: observation and commands; "
-        "struct: the environment's fingerprints of state and commands; page: observation with "
-        "white space collapsed; sim: nothing, similar observations are enough; hidden: nothing, "
-        "similar hidden states of the policy are enough",
+        description="equal states have the same: obs: observation; obs_cmds: observation and "
+        "commands; struct: fingerprint of state and commands from the environment; page: "
+        "observation with whitespace collapsed; or a similar: sim: observation; hidden: hidden "
+        "state of the policy",
     )
     noop: Literal["raw", "carry"] = Field(
         "carry", description="carry: an inadmissible action leaves the agent in the same state"
@@ -34,11 +34,11 @@ class Key(Strict):
         0.9,
         gt=0,
         le=1,
-        description="sim: least similarity of two texts in one state; hidden: least cosine",
+        description="sim: minimum similarity of two texts in one state; hidden: minimum cosine",
     )
-    history: int = Field(0, ge=0, description="number of earlier states that must be equal too")
+    history: int = Field(0, ge=0, description="number of earlier states that must also be equal")
     history_actions: bool = Field(
-        False, description="whether the actions in them must be equal too"
+        False, description="whether the actions in these states must also be equal"
     )
 
     @model_validator(mode="after")
@@ -52,13 +52,12 @@ class Key(Strict):
 
 
 class Term(Strict):
-    """One summand of the step advantage: a value of states, a credit of turns, and a scaling."""
+    """One summand of the step advantage: state values, turn credit and normalisation."""
 
-    key: Key = Field(Key(), description="when two turns are in the same state")
+    key: Key = Field(Key(), description="definition of equal states")
     value: Literal["none", "mc_mean", "bellman", "dist"] = Field(
         description="value of a state: none; mc_mean: mean return of its visits; bellman: Bellman "
-        "backups of the group's own transitions; dist: `base` to the power of the distance from a "
-        "success"
+        "backups over the group's transitions; dist: `base` to the power of the distance to success"
     )
     credit: Literal["traj", "G-V", "Q-V", "td", "gain", "succ", "dist_pow", "logratio"] = Field(
         description="traj: the rollout's advantage; G-V: return minus the state's value; Q-V: the "
@@ -68,7 +67,7 @@ class Term(Strict):
     )
     gamma: float = Field(0.95, gt=0, le=1, description="discount of a turn")
     exp: Literal[0, 1] = Field(
-        0, description="mc_mean: times a success's last turn is discounted; dist: added to d"
+        0, description="mc_mean: discount exponent of a success's last turn; dist: added distance"
     )
     depth: Annotated[int, Field(ge=0)] | Literal["inf"] = Field(
         "inf", description="number of Bellman backups, starting from the mean return"
@@ -77,71 +76,71 @@ class Term(Strict):
         1.0, description="order of the power mean over successors in a backup"
     )
     mu: Literal["count", "uniform"] = Field(
-        "count", description="weight of an action: count: as often as taken; uniform: all equal"
+        "count", description="weight of an action: count: its frequency; uniform: equal for all"
     )
-    base: float = Field(0.1, gt=0, lt=1, description="w in w^distance")
+    base: float = Field(0.1, gt=0, lt=1, description="dist: base of the power")
     log_floor: float = Field(
         0.01, gt=0, lt=1, description="lower bound of a value before its logarithm"
     )
     pool: Literal["turn", "transition", "action"] = Field(
-        "turn", description="turns with equal transition, or equal state and action, share the mean"
+        "turn", description="average credit over turns with equal transition, or state and action"
     )
     visits: Literal["every", "first"] = Field(
         "every",
-        description="G-V: which turns enter means and deviations; first: of a rollout's turns with "
-        "equal state and action, only the first",
+        description="G-V: turns used for means and deviations; first: only the first of a "
+        "rollout's turns with equal state and action",
     )
     prior: float = Field(
         0.0,
         ge=0,
-        description="G-V: draw a state's value towards the share of rollouts that won, as if this "
-        "many more visits had that return",
+        description="G-V: shrink a state's value towards the group's success rate, as if this many "
+        "additional visits had that return",
     )
     shrink: float = Field(
         0.0,
         ge=0,
-        description="G-V, pool action: draw an action's value towards the state's, as if this many "
-        "more visits had that return",
+        description="G-V, pool action: shrink an action's value towards the state's, as if this "
+        "many additional visits had that return",
     )
     lone: Literal["mean", "loo"] = Field(
         "mean",
-        description="G-V, pool action: what the return of an action taken once is compared with: "
-        "mean: the mean of all visits to the state; loo: of the other visits",
+        description="G-V, pool action: baseline of an action taken once. mean: mean return of all "
+        "visits to the state; loo: of the other visits",
     )
     variance_gate: float | None = Field(
         None,
         gt=0,
         description="G-V, pool action: multiply a state's credit by tanh(visits / this) and by the "
-        "share of its returns' variance that lies between actions; null: by 1",
+        "between-action share of its return variance; null: no gate",
     )
     gae: Literal["none", "instances", "distinct", "path"] = Field(
-        "none", description="which later TD errors are added, see values.py"
+        "none", description="later TD errors to add, see values.py"
     )
     gae_lambda: float = Field(0.95, ge=0, le=1, description="decay of later TD errors, times gamma")
     scope: Literal["state", "task", "none"] = Field(
-        "state", description="turns over which credit is normalised"
+        "state", description="set of turns over which credit is normalised"
     )
     std: Literal["none", "sample", "pop", "mu_pop"] = Field(
-        "sample", description="deviation to divide by; none: only centre; mu_pop: do not centre"
+        "sample", description="divisor; none: only centre; mu_pop: do not centre"
     )
     floor: float | None = Field(
         None, gt=0, description="divide by max(deviation, floor); null: by deviation + 1e-6"
     )
     gate: Literal["visits2", "actions2", "sign"] = Field(
         "visits2",
-        description="which states give credit: visits2: those with two visits; actions2: with two "
-        "actions; sign: all, and a single visit gets the sign of its credit",
+        description="states with credit: visits2: with two visits; actions2: with two actions; "
+        "sign: all, where a single visit gets the sign of its credit",
     )
     weight: float = Field(1.0, gt=0, description="weight of the term in the step credit")
 
     @property
     def reads_graph(self) -> bool:
-        """Whether the term needs the graph; `traj` needs it only for a pool or for scope state."""
+        """Whether the term reads the graph; `traj` reads it only with a pool or scope state."""
         return self.credit != "traj" or self.pool != "turn" or self.scope == "state"
 
     @property
     def reads_successors(self) -> bool:
-        """Whether the term depends on where a turn led."""
+        """Whether the term depends on a turn's successor."""
         looks_back = self.credit in ("traj", "G-V") or (self.credit == "Q-V" and self.depth == 0)
         return not looks_back or self.pool == "transition"
 
@@ -162,7 +161,7 @@ class Term(Strict):
         plain = not (self.shrink or self.prior)
         refuse_unread(
             self,
-            ("key", self.reads_graph, "a credit, pool or scope that looks at states"),
+            ("key", self.reads_graph, "a credit, pool or scope that depends on states"),
             ("gamma", self.value in ("mc_mean", "bellman"), "value: mc_mean or bellman"),
             ("exp", self.value in ("mc_mean", "dist"), "value: mc_mean or dist"),
             ("depth", solved and self.agg != "max", "value: bellman and a finite agg"),
@@ -171,7 +170,7 @@ class Term(Strict):
             ("base", self.value == "dist", "value: dist"),
             ("log_floor", self.credit == "logratio", "credit: logratio"),
             ("visits", compares and self.pool != "transition", "credit: G-V, by turn or action"),
-            # A normalisation over the state subtracts whatever the state's value is.
+            # Normalisation over the state cancels the state's value.
             ("prior", compares and self.scope != "state", "credit: G-V and scope: task or none"),
             ("shrink", by_action, "credit: G-V and pool: action"),
             ("lone", by_action and plain, "credit: G-V, pool: action, and no shrink or prior"),
@@ -183,11 +182,9 @@ class Term(Strict):
             ("gate", self.scope == "state", "scope: state"),
         )
         if self.value == "mc_mean" and self.credit == "td" and self.exp == 0:
-            raise ValueError(
-                "exp: 0 with credit: td leaves the last turn one discount short; set 1"
-            )
+            raise ValueError("exp: 0 with credit: td omits one discount at the last turn; set 1")
         centred = self.scope == "state" and self.credit in CENTRED
-        needs = "needs scope: state and a credit that is centred on the state's value"
+        needs = "requires scope: state and a credit centred on the state's value"
         if self.std == "mu_pop" and not centred:
             raise ValueError(f"std: mu_pop {needs}")
         if self.gate == "sign" and not (centred and self.std in ("sample", "pop")):
@@ -196,11 +193,9 @@ class Term(Strict):
 
 
 class TrajectoryTerm(Strict):
-    """The advantage of a whole rollout, which each turn of the rollout gets."""
+    """The advantage of a whole rollout, shared by its turns."""
 
-    weight: float = Field(
-        1.0, ge=0, description="weight of the trajectory's advantage; 0: leave it out"
-    )
+    weight: float = Field(1.0, ge=0, description="weight of the trajectory's advantage; 0: omit it")
     mode: Literal["mean_std", "mean", "loo"] = Field(
         "mean_std",
         description="mean_std: z-score; mean: centred; loo: minus the others' mean (RLOO)",
@@ -208,11 +203,11 @@ class TrajectoryTerm(Strict):
     rows: Literal["once", "cross_steps", "alive"] = Field(
         "once",
         description="statistics over: once: rollouts; cross_steps: turns, so that long rollouts "
-        "weigh more; alive: for each turn number, the rollouts that reached it",
+        "have more weight; alive: for each turn number, the rollouts that reached it",
     )
     lone: Literal["zero", "return", "group"] = Field(
         "zero",
-        description="loo: what a rollout gets at a turn number that no other one reached: zero: 0, "
+        description="loo: advantage at a turn number that only this rollout reached. zero: 0, "
         "which is biased; return: its score; group: its score minus the mean of all other rollouts",
     )
 
@@ -220,7 +215,7 @@ class TrajectoryTerm(Strict):
     def _check(self) -> "TrajectoryTerm":
         refuse_unread(self, ("lone", self.mode == "loo", "mode: loo"), prefix="trajectory.")
         if self.mode == "loo" and self.rows == "cross_steps":
-            raise ValueError(f"rows: {self.rows} with mode: loo, which leaves out rollouts")
+            raise ValueError(f"rows: {self.rows} with mode: loo; use mode mean or mean_std")
         return self
 
 
@@ -239,54 +234,54 @@ class Settings(CreditSettings):
 
     timeout: Literal["fail", "observed", "drop", "clamp"] = Field(
         "fail",
-        description="where the last turn leads if a rollout runs out of turns: fail: into failure; "
-        "observed: to the state seen after it; drop: nowhere, it is not counted; clamp: to the "
-        "state seen after it, which is then worth 0",
+        description="successor of the last turn of a truncated rollout. fail: failure; observed: "
+        "the state observed after it; drop: none, the turn is not counted; clamp: the state "
+        "observed after it, with value 0",
     )
     failure: Literal["absorb", "observed"] = Field(
         "absorb",
-        description="where the last turn leads if the environment ends a rollout without success: "
-        "absorb: into failure; observed: to the state seen after it",
+        description="successor of the last turn if the environment ends a rollout without success. "
+        "absorb: failure; observed: the state observed after it",
     )
-    scale: float = Field(1.0, gt=0, description="reward of a success; a failure pays 0")
+    scale: float = Field(1.0, gt=0, description="reward of a success; a failure earns 0")
     invalid: Literal["none", "row", "propagate", "succ"] = Field(
         "none",
-        description="what an inadmissible action lowers by `penalty`: row: its turn's return and "
-        "score; propagate: its rollout's score; succ: the value of the state it led to",
+        description="quantity that an inadmissible action reduces by `penalty`: row: its turn's "
+        "return and score; propagate: its rollout's score; succ: the value of its successor",
     )
-    penalty: float = Field(0.1, gt=0, description="how much `invalid` lowers, in units of `scale`")
+    penalty: float = Field(0.1, gt=0, description="penalty of `invalid`, in units of `scale`")
     trajectory: TrajectoryTerm = Field(TrajectoryTerm(), description="the trajectory's advantage")
     mixture: Literal["sum", "renormalise_present"] = Field(
         "sum",
-        description="weighted sum of the terms, or weighted mean of those present at the turn",
+        description="weighted sum of the terms, or weighted mean of the terms present at the turn",
     )
-    drop_zero: bool = Field(False, description="whether a term whose credit is exactly 0 is absent")
+    drop_zero: bool = Field(False, description="whether terms with credit 0 count as absent")
     terms: list[Term] = Field([], description="summands of the step credit")
 
     @property
     def of_turns(self) -> bool:  # type: ignore[override]
-        """Whether terms, or peers at each turn number, make turns of a trajectory differ."""
+        """Whether terms, or statistics per turn number, make turns of a trajectory differ."""
         return bool(self.terms) or self.trajectory.rows == "alive"
 
     @property
     def needs_policy(self) -> bool:  # type: ignore[override]
-        """Whether a key compares hidden states of the policy."""
+        """Whether a key uses hidden states of the policy."""
         return any(term.key.state == "hidden" for term in self.terms)
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
-        """Note which policy's hidden states are compared."""
-        note = "states are clusters of hidden states of the policy that the round started from"
+        """Note which policy's hidden states are used."""
+        note = "states are clusters of hidden states of the policy at the start of the round"
         return StoredCredit(self, self.sums_to, note if self.needs_policy else "")
 
     @property
     def scores_rollouts(self) -> bool:
-        """Whether the trajectory's advantage enters the result."""
+        """Whether the result includes the trajectory's advantage."""
         return self.trajectory.weight > 0 or any(term.credit == "traj" for term in self.terms)
 
     @model_validator(mode="after")
     def _check(self) -> "Settings":
         if not self.scores_rollouts and not self.terms:
-            raise ValueError("trajectory.weight: 0 without terms leaves no credit")
+            raise ValueError("trajectory.weight: 0 requires at least one entry in `terms`")
         averaged = self.mixture == "renormalise_present"
         readers = self._readers()
         refuse_unread(
@@ -302,14 +297,14 @@ class Settings(CreditSettings):
             for term in self.terms:
                 if term.floor is not None or term.credit == "logratio":
                     floor = "log_floor" if term.floor is None else "floor"
-                    raise ValueError(f"scale: {self.scale} with a {floor}, which needs values <= 1")
+                    raise ValueError(f"scale: {self.scale} with a {floor}, which requires scale: 1")
         return self
 
     def _readers(self) -> dict[str, tuple[bool, str]]:
-        """Map each value of `invalid`, `timeout` and `failure` to (is it read?, its reader).
+        """Map values of `invalid`, `timeout` and `failure` to (used?, by which settings).
 
-        Without discounting, the values of a loop without an exit are not determined. The policy has
-        no hidden state for a reply after the last one.
+        Without discounting, the values of a loop without exit are undetermined. Keys on hidden
+        states exclude final states, because the policy has no hidden state after the last reply.
         """
         credits, values = ({getattr(t, name) for t in self.terms} for name in ("credit", "value"))
         scored = self.scores_rollouts
@@ -318,7 +313,7 @@ class Settings(CreditSettings):
             not scored or self.trajectory.rows == "cross_steps"
         )
         looks = any(term.reads_successors for term in self.terms) and not self.needs_policy
-        ahead = "a term that looks at where a turn led, no key.state: hidden, and"
+        ahead = "a term that depends on successors, no key.state: hidden, and"
         return {
             "succ": ("succ" in credits, "a term of credit: succ"),
             "propagate": (scored, "a trajectory.weight or credit: traj"),

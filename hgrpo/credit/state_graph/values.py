@@ -1,7 +1,7 @@
-"""Values of states and actions, and the raw credit of turns, which `normalise` scales afterwards.
+"""Values of states and actions, and raw credit of turns, before `normalise`.
 
-Values come from mean returns, Bellman backups or distance to success. A success is worth 1 and a
-failure 0. Other rewards are not read.
+Values come from mean returns, Bellman backups or the distance to success. The reward is 1 for a
+success and 0 for a failure; other rewards are ignored.
 """
 
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ class Values:
     """Values of states and of (state, action) pairs.
 
     Attributes:
-        state: float [S + 2], values of the states, then of the sinks of success and failure. A
-            state without a counted turn has 0, except with `value: dist`.
-        action: float [n_pairs], values of the pairs; nan for a pair without a counted turn, and
-            for all pairs with `value: dist`.
+        state: float [S + 2], values of the states, then of the success and failure sinks; 0 for
+            states without counted turns, except with `value: dist`.
+        action: float [n_pairs], values of the pairs; NaN for pairs without counted turns, and for
+            all pairs with `value: dist`.
     """
 
     state: np.ndarray
@@ -32,7 +32,7 @@ class Values:
 
 
 def term_values(graph: Graph, turns: Turns, term: Term) -> Values | None:
-    """The values that a term needs; None if it needs none."""
+    """The values required by a term, or None."""
     match term.value:
         case "mc_mean":
             values = mc_mean(graph, returns_to_go(turns, term.gamma, term.exp))
@@ -45,7 +45,7 @@ def term_values(graph: Graph, turns: Turns, term: Term) -> Values | None:
 
 
 def returns_to_go(turns: Turns, gamma: float, exp: int) -> np.ndarray:
-    """Discounted return of each turn, G = gamma^(turns that follow + exp) * success, [N]."""
+    """Discounted return of each turn, G = gamma^(remaining turns + exp) * success, [N]."""
     return gamma ** (turns.remaining + exp) * turns.success[turns.rollout]
 
 
@@ -62,7 +62,7 @@ def mc_mean(graph: Graph, returns: np.ndarray) -> Values:
 
 
 def with_prior(values: Values, graph: Graph, turns: Turns, prior: float) -> Values:
-    """State values drawn towards the share p of rollouts that won: (n V + prior p) / (n + prior).
+    """State values shrunk towards the success rate p of the group: (n V + prior p) / (n + prior).
 
     n is the number of counted turns in the state. This is the smoothed baseline of RTMC ("RTMC:
     Step-Level Credit Assignment via Rollout Trees", https://arxiv.org/abs/2604.11037). p is not
@@ -78,13 +78,13 @@ def with_prior(values: Values, graph: Graph, turns: Turns, prior: float) -> Valu
 def bellman(
     graph: Graph, turns: Turns, gamma: float, depth: int | str, agg: float | str, mu: str
 ) -> Values:
-    """V(s) = gamma * M(V(x)) over the transitions that leave s; Q(s, a) = gamma * mean of V(x).
+    """V(s) = gamma * M(V(x)) over transitions out of s; Q(s, a) = gamma * mean of V(x).
 
-    x is the state or sink that a transition leads into. M is the power mean of order `agg` with
-    weights mu(a|s) P(x|s,a); with agg `max` it is the largest V(x). `Graph.shares` explains `mu`.
+    x is the successor state or sink of a transition. M is the power mean of order `agg` with
+    weights mu(a|s) P(x|s,a); with agg `max` it is the largest V(x). See `Graph.shares` for `mu`.
     Depth "inf" gives the fixed point, as in CRBC, GRAFT and GraphHCA (2026), all with agg 1. Depth
     K gives K backups that start from the mean return, as in CRBC. Q is then computed from the V
-    before the last backup. A clamped state is worth 0 in every backup.
+    before the last backup. A clamped state has value 0 in every backup.
 
     Raises:
         RuntimeError: the fixed point is not unique, because gamma is 1 and a loop has no exit.
@@ -93,7 +93,7 @@ def bellman(
         steps = distances(graph)
         return _acting_on(graph, gamma, np.where(np.isfinite(steps), gamma**steps, 0.0))
     shares = graph.shares(mu) * graph.backed_up
-    # The backup is linear in V^agg, so every order is computed like the plain mean.
+    # The backup is linear in V^agg, so every order reduces to the arithmetic mean.
     discount = gamma**agg
     if depth == "inf":
         powered = _with_sinks(_fixed_point(graph, shares, discount))
@@ -112,7 +112,7 @@ def bellman(
 
 
 def distances(graph: Graph) -> np.ndarray:
-    """Fewest turns from each state and sink to success, float [S + 2]; inf without a seen path."""
+    """Fewest turns from each state and sink to success, float [S + 2]; inf without a path."""
     size = graph.n_states + 2
     used = graph.backed_up
     backwards = (graph.successor[used], graph.state[used])
@@ -126,8 +126,7 @@ def distance_values(graph: Graph, base: float, exp: int) -> Values:
     "Beyond Trajectory-Level Attribution: Graph-Based Credit Assignment for Agentic Reinforcement
     Learning", https://arxiv.org/abs/2605.26684.
 
-    A state without a path to success counts as one turn farther away than the farthest state with
-    a path.
+    A state without a path to success gets the distance of the farthest state with a path, plus 1.
     """
     steps = distances(graph)
     known = np.isfinite(steps)
@@ -138,8 +137,8 @@ def distance_values(graph: Graph, base: float, exp: int) -> Values:
 def _fixed_point(graph: Graph, shares: np.ndarray, discount: float) -> np.ndarray:
     """Solve V = discount * (M V + m) for V [S].
 
-    M [S, S] holds the weights of transitions between states. m [S] holds the weights of transitions
-    to success.
+    M [S, S] contains the weights of transitions between states, and m [S] those of transitions to
+    success.
     """
     n = graph.n_states
     inner = graph.backed_up & (graph.successor < n)
@@ -148,7 +147,7 @@ def _fixed_point(graph: Graph, shares: np.ndarray, discount: float) -> np.ndarra
     rows = np.concatenate([np.arange(n), graph.state[inner]])
     columns = np.concatenate([np.arange(n), graph.successor[inner]])
     matrix = csc_array((entries, (rows, columns)), shape=(n, n))
-    # This is an M-matrix. With pivots on its diagonal no subtraction cancels, so values stay >= 0.
+    # With pivots on the diagonal of this M-matrix, no subtraction cancels, so values stay >= 0.
     factors = splu(matrix, diag_pivot_thresh=0.0)
     return factors.solve(discount * sums(shares * won, graph.state, n))
 
@@ -170,11 +169,11 @@ def step_credit(
     values: Values | None,
     rollout: np.ndarray,
 ) -> np.ndarray:
-    """Raw credit of each turn, averaged over the turns that the term pools, [N].
+    """Raw credit of each turn, averaged over the pooled turns of the term, [N].
 
-    A turn that is not counted has no successor, so it gets nan from credits that depend on the
-    successor. If the term pools it with counted turns, it gets their mean instead. Only credit
-    `traj` reads `rollout`, the advantage of each turn's rollout [N]. The others read `values`.
+    A turn that is not counted has no successor, so credits that depend on the successor are NaN
+    there. If the term pools it with counted turns, it gets their mean instead. Credit `traj` uses
+    `rollout`, the advantage of each turn's rollout [N]. Other credits use `values`.
     """
     scored = term.credit == "traj"
     raw = rollout if scored else _value_credit(term, settings, turns, graph, values)
@@ -227,16 +226,15 @@ def with_later_errors(
 
     `path` adds the later errors of the turn's own rollout ("High-Dimensional Continuous Control
     Using Generalized Advantage Estimation", https://arxiv.org/abs/1506.02438). The other modes are
-    GRAFT's Graph-GAE (2026). They look k transitions ahead, for each k from 1 to the number of
-    turns that follow in the rollout. The states ahead are all ends of paths of k transitions that
-    begin with the turn's own transition. The modes add decay^k times the mean error of transitions
-    that leave these states. `instances` averages over turns, `distinct` over different (state,
-    action, successor) triples.
+    GRAFT's Graph-GAE (2026). For each k from 1 to the number of remaining turns in the rollout,
+    they follow all paths of k transitions that begin with the turn's own transition. They add
+    decay^k times the mean error of the transitions out of the final states of these paths.
+    `instances` averages over turns, `distinct` over distinct (state, action, successor) triples.
 
     With Bellman values of depth inf, agg 1, mu count and no clamped state, the errors of each state
     average to 0, so `instances` adds nothing.
 
-    A turn that is not counted gets nan and adds nothing to other turns.
+    A turn that is not counted gets NaN and contributes nothing to other turns.
     """
     if mode == "path":
         return _path(td, turns, decay)
@@ -269,7 +267,7 @@ def _frontier(
     )
     remaining = turns.remaining
     result = td.copy()
-    # reached[y, x]: whether some path of exactly k - 1 transitions leads from x to y.
+    # reached[y, x]: whether a path of exactly k - 1 transitions leads from x to y.
     reached = np.eye(states)
     for k in range(1, int(remaining.max()) + 1):
         number_ahead = number @ reached

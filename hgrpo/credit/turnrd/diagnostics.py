@@ -1,4 +1,4 @@
-"""Diagnostics of alpha, the weights that TurnRD gives to the turns of a trajectory."""
+"""Diagnostics of alpha, TurnRD's weights of the turns of a trajectory."""
 
 from collections.abc import Sequence
 
@@ -40,7 +40,7 @@ def entropy(alpha: np.ndarray) -> float:
 
 
 def mean_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
-    """Mean Pearson correlation over pairs in which both sides vary; None without such a pair."""
+    """Mean Pearson correlation over pairs in which both sides vary; None without such pairs."""
     correlations = [
         np.corrcoef(first, second)[0, 1]
         for first, second in pairs
@@ -52,9 +52,9 @@ def mean_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | 
 def pooled_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
     """Pearson correlation over the turns of all pairs, each side centred within its pair.
 
-    Use it instead of `mean_correlation` where pairs have only two turns, because the correlation
-    within such a pair is always 1 or -1. The result is None for fewer than two pairs, or if a side
-    is constant in every pair.
+    Unlike `mean_correlation`, it is informative for pairs of only two turns, within which the
+    correlation is always 1 or -1. None for fewer than two pairs, or if a side is constant in every
+    pair.
     """
     if len(pairs) < 2:
         return None

@@ -1,4 +1,4 @@
-"""Fits a TurnRD model on trajectories, with held-out tasks, early stopping and diagnostics."""
+"""Fitting of a TurnRD model on trajectories: held-out tasks, early stopping and diagnostics."""
 
 import copy
 from collections import Counter
@@ -35,7 +35,7 @@ def sampling_weights(rounds: np.ndarray, half_life: float | None) -> np.ndarray:
 def loss_parts(
     output: Decomposition, batch: TurnBatch, targets: Targets, settings: FitSettings
 ) -> dict[str, Tensor]:
-    """The weighted parts of the loss, without parts of weight 0; the fit minimises their sum."""
+    """The weighted parts of the loss with nonzero weight; the fit minimises their sum."""
     parts = {"return": ((output.returns - targets.returns) ** 2).mean()}
     if w := settings.value_weight:
         parts["value"] = w * losses.value_loss(output.values, targets.values, batch.mask)
@@ -63,22 +63,23 @@ def fit(
     seed: int,
     on_epoch: Callable[[dict], None] = lambda row: None,
 ) -> list[dict]:
-    """Train `model` and leave it at the weights with the lowest validation loss.
+    """Train `model` in place, and restore the weights with the lowest validation loss.
 
-    The initial weights are a candidate too. The last epochs, called fresh, train only on the newest
-    rounds. They start from the best weights so far.
+    The initial weights are also a candidate. The last ("fresh") epochs start from the best weights
+    so far and train only on the newest rounds.
 
     Args:
-        rows: trajectories of the run so far. If all are of one task, they also serve as validation.
+        rows: trajectories of the run so far. If all belong to one task, they are also used for
+            validation.
         seed: the run's seed, so that every fit of the run holds out the same tasks.
-        on_epoch: called with each epoch's row of the log.
+        on_epoch: called with each epoch's log row.
 
     Returns:
         The log: one row for the start (epoch -1, phase "start", no training losses), then one row
-        per epoch. Epochs that early stopping skipped have no row.
+        per epoch. Epochs skipped by early stopping have no row.
 
     Raises:
-        TrainingError: a training loss, or the loss at the start, is not finite.
+        TrainingError: a training loss, or the initial loss, is not finite.
     """
     training, held_out = split(rows, settings.validation_share, seed)
     validation = held_out or training
@@ -93,7 +94,7 @@ def fit(
     log = [{"epoch": -1, "phase": "start"} | evaluate(model, validation, settings)]
     best, best_state, waited = log[0]["validation_loss"], copy.deepcopy(model.state_dict()), 0
     if not np.isfinite(best):
-        raise TrainingError("the loss of the weights at the start is not finite")
+        raise TrainingError("the initial loss is not finite")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(key("turnrd-dropout", seed, newest) % 2**31)
         for epoch, (phase, part, half_life) in enumerate(phases):
@@ -119,7 +120,7 @@ def fit(
 
 
 def lr_factor(step: int, steps: int, settings: FitSettings) -> float:
-    """Factor of the learning rate: 1, or a linear warm-up and then half a cosine down to 0."""
+    """Learning-rate factor: 1, or a linear warm-up followed by cosine decay to 0."""
     if settings.schedule == "constant":
         return 1.0
     if step < settings.warmup_steps:
@@ -141,7 +142,7 @@ def _epoch(
     for part, _, parts in _batches(model, rows, settings):
         loss = sum(parts.values())
         if not torch.isfinite(loss):
-            raise TrainingError("the loss is not finite; is the learning rate too high?")
+            raise TrainingError("the loss is not finite; lower the learning rate")
         optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), settings.max_grad_norm)
@@ -179,9 +180,9 @@ def evaluate(
         - all of `alpha_diagnostics`
         - return_corr: Pearson correlation of predicted and true return
         - alpha_cf_corr: `pooled_correlation` of alpha and the counterfactual target, over the
-          trajectories that have a target; alpha is rescaled to sum to 1 over the drawn turns
-        - supervised_share: the share of trajectories that have a target
-        return_corr and alpha_cf_corr are None if they are not defined.
+          trajectories with a target; alpha is rescaled to sum to 1 over the drawn turns
+        - supervised_share: share of trajectories with a target
+        return_corr and alpha_cf_corr are None if undefined.
     """
     model.eval()
     totals: Counter[str] = Counter()

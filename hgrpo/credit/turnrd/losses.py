@@ -1,4 +1,4 @@
-"""The parts of TurnRD's loss, pure functions of tensors, and their targets."""
+"""The parts of TurnRD's loss, as pure functions of tensors, and their targets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from hgrpo.credit.turnrd.settings import FitSettings
 
 
 def value_loss(values: Tensor, targets: Tensor, mask: Tensor) -> Tensor:
-    """Mean squared error over the turns where mask is True; all arguments are [B, T]."""
+    """Mean squared error over the turns in the mask; all arguments are [B, T]."""
     return ((values - targets) ** 2 * mask).sum() / mask.sum()
 
 
@@ -31,7 +31,7 @@ def rank_loss(predicted: Tensor, returns: Tensor, margin: float) -> Tensor:
 
 
 def prior_loss(alpha: Tensor, mask: Tensor) -> Tensor:
-    """Mean over trajectories of KL(alpha || softmax(t / T)), T being the trajectory's length.
+    """Mean over trajectories of KL(alpha || softmax(t / T)), where T is the trajectory's length.
 
     alpha and mask are [B, T].
     """
@@ -48,9 +48,9 @@ def entropy(alpha: Tensor, mask: Tensor) -> Tensor:
 def supervision_loss(alpha: Tensor, targets: Tensor, drawn: Tensor) -> Tensor:
     """Mean of KL(target || rescaled alpha) over the trajectories with a target.
 
-    Drawn turns are the turns from which counterfactuals were played. Alpha is rescaled to sum to 1
-    over them, so the loss moves weight between drawn turns without changing their total. The loss
-    is 0 if no trajectory has a target.
+    Counterfactuals were played from the drawn turns. Alpha is rescaled to sum to 1 over them, so
+    the loss moves weight between drawn turns without changing their total. The loss is 0 if no
+    trajectory has a target.
 
     All arguments are [B, T]. A row of `targets` is a distribution over the trajectory's drawn
     turns, or all 0 if the trajectory has no target.
@@ -66,13 +66,14 @@ def supervision_loss(alpha: Tensor, targets: Tensor, drawn: Tensor) -> Tensor:
 
 
 def contrastive_loss(hidden: Tensor, returns: Tensor, mask: Tensor, temperature: float) -> Tensor:
-    """InfoNCE with turns of successes as positives; a success has a return above 0.
+    """InfoNCE with turns of successes as positives; successes have a positive return.
 
     "Representation Learning with Contrastive Predictive Coding", https://arxiv.org/abs/1807.03748.
     Every turn of a success is an anchor, and all other turns of successes are its positives. The
-    denominator runs over all turns but the anchor. The positives of an anchor are averaged outside
-    the logarithm, as in "Supervised Contrastive Learning", https://arxiv.org/abs/2004.11362. The
-    loss is 0 if successes have fewer than two turns in all, or if there is no failure.
+    denominator is a sum over all turns except the anchor. The mean over an anchor's positives is
+    outside the logarithm, as in "Supervised Contrastive Learning",
+    https://arxiv.org/abs/2004.11362. The loss is 0 if successes have fewer than two turns in total,
+    or without failures.
 
     hidden is [B, T, H], returns [B], mask bool [B, T]. The temperature divides the cosine
     similarities.
@@ -90,7 +91,7 @@ def contrastive_loss(hidden: Tensor, returns: Tensor, mask: Tensor, temperature:
 
 
 def _log(weights: Tensor, mask: Tensor) -> Tensor:
-    """Logarithm of weights [B, T], but 0 in padding and where a weight is 0."""
+    """Logarithm of weights [B, T]; 0 in padding and for weights of 0."""
     there = mask & (weights > 0)
     return weights.masked_fill(~there, 1.0).log()
 
@@ -145,8 +146,8 @@ def drawn_turns(row: ReplayRow) -> np.ndarray:
 def supervision_target(row: ReplayRow) -> np.ndarray:
     """Positive verdicts as a distribution over the drawn turns, [T]; all 0 if there is no target.
 
-    Only drawn turns have verdicts, so the target only splits alpha among these turns.
-    A target needs at least two drawn turns and at least one positive verdict.
+    Only drawn turns have verdicts, so the target only splits alpha among these turns. It requires
+    at least two drawn turns and at least one positive verdict.
     """
     drawn = drawn_turns(row)
     if drawn.sum() < 2:

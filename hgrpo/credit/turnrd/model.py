@@ -1,6 +1,6 @@
-"""TurnRD: a small transformer that spreads a return over the turns that earned it, and its files.
+"""TurnRD: a small transformer that decomposes a return over turns, and its files.
 
-Both versions read one embedding per turn. Positions count from the first turn, and padding is
+Both versions take one embedding per turn. Positions count from the first turn, and padding is
 masked, so a trajectory's output does not depend on the rest of its batch.
 """
 
@@ -30,8 +30,8 @@ class TurnBatch:
 
     Attributes:
         turns: float32 [B, T, D], embedding of each turn.
-        mask: bool [B, T], False in padding; every row begins with at least one turn.
-        goals: float32 [B, D], embedding of the goal; None if the model reads no goal.
+        mask: bool [B, T], False in padding; every row has at least one turn.
+        goals: float32 [B, D], embedding of the goal; None if the model does not use goals.
     """
 
     turns: Tensor
@@ -48,8 +48,8 @@ def pad(turns: Sequence[np.ndarray], goals: Sequence[np.ndarray] | None) -> Turn
     """Make a float32 batch of trajectories.
 
     Args:
-        turns: for each trajectory its turn embeddings [T_k, D]; the batch pads them at the end.
-        goals: for each trajectory its goal embedding [D]; None if there are none.
+        turns: turn embeddings [T_k, D] of each trajectory; padded at the end.
+        goals: goal embedding [D] of each trajectory, or None.
     """
     mask = padded(np.ones(len(rows), bool) for rows in turns)
     stacked = None if goals is None else torch.from_numpy(np.stack(goals).astype(np.float32))
@@ -64,7 +64,7 @@ class Decomposition:
         alpha: float32 [B, T], weight of each turn, 0 in padding; each row sums to 1.
         returns: float32 [B], predicted return.
         values: float32 [B, T], value of each turn, 0 in padding; None without a value head.
-        hidden: float32 [B, T, H], hidden state of each turn, from which the rest is computed.
+        hidden: float32 [B, T, H], hidden state of each turn, the input of the other outputs.
     """
 
     alpha: Tensor
@@ -74,12 +74,12 @@ class Decomposition:
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """Softmax of scores [..., T] over the entries whose mask [..., T] is True; 0 elsewhere."""
+    """Softmax of scores [..., T] over the entries in the mask [..., T]; 0 elsewhere."""
     return scores.masked_fill(~mask, float("-inf")).softmax(-1).masked_fill(~mask, 0.0)
 
 
 class _Encoder(nn.Module):
-    """Projects the embeddings, adds learnt positions and applies pre-norm layers."""
+    """Projects the embeddings, adds learned positions and applies pre-norm layers."""
 
     def __init__(self, settings: ModelSettings, width: int, causal: bool):
         super().__init__()
@@ -100,7 +100,7 @@ class _Encoder(nn.Module):
 
     def forward(self, batch: TurnBatch) -> Tensor:
         length = batch.turns.shape[1]
-        # Turns beyond the last learnt position share its embedding.
+        # Turns beyond the last learned position share its embedding.
         index = torch.arange(length).clamp(max=self.positions.num_embeddings - 1)
         x = self.project(batch.turns) + self.positions(index)
         ahead = torch.ones(length, length, dtype=torch.bool).triu(1) if self.causal else None
@@ -113,12 +113,12 @@ class TurnRD(nn.Module):
     encoder: _Encoder
 
     def measures(self) -> dict[str, float]:
-        """Numbers for the log about the model's weights."""
+        """Log entries about the model's weights."""
         return {}
 
 
 class TurnRDV1(TurnRD):
-    """A causal encoder; alpha is the attention of a learnt query over the turns.
+    """A causal encoder; alpha is the attention of a learned query over the turns.
 
     The mean of the turns, weighted by alpha, predicts the return. An optional head predicts values.
     """
@@ -150,12 +150,12 @@ class TurnRDV1(TurnRD):
 
 
 class TurnRDV2(TurnRD):
-    """A bidirectional encoder with a score and a value head; it predicts R as sum_t alpha_t v_t.
+    """A bidirectional encoder with score and value heads; it predicts R as sum_t alpha_t v_t.
 
     alpha is the softmax of scores + prior. The prior grows linearly from 0 at the first turn to
     `progress_prior` at the last. With `film` the goal's embedding scales and shifts the input of
     both heads ("FiLM: Visual Reasoning with a General Conditioning Layer",
-    https://arxiv.org/abs/1709.07871). A new model scales by 1 and shifts by 0.
+    https://arxiv.org/abs/1709.07871), initialised to a scale of 1 and a shift of 0.
     """
 
     def __init__(self, settings: ModelSettings, width: int):
@@ -177,12 +177,12 @@ class TurnRDV2(TurnRD):
         """Decompose the return of each trajectory in the batch.
 
         Raises:
-            ValueError: the model reads goals and the batch has none.
+            ValueError: the model requires goals and the batch has none.
         """
         hidden = self.encoder(batch)
         if self.film is not None:
             if batch.goals is None:
-                raise ValueError("this model reads goals; the batch has none")
+                raise ValueError("this model requires goals, but the batch has none")
             goal = self.film["goal"](batch.goals)
             scale, shift = self.film["scale"](goal), self.film["shift"](goal)
             hidden = (1 + scale[:, None]) * hidden + shift[:, None]
@@ -199,7 +199,7 @@ def _head(hidden: int) -> nn.Sequential:
 
 
 def build_model(settings: ModelSettings, width: int, seed: int) -> TurnRD:
-    """Make a new model for embeddings of width `width`; equal seeds give equal weights."""
+    """Make a model for embeddings of width `width`, with weights determined by `seed`."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return {"v1": TurnRDV1, "v2": TurnRDV2}[settings.version](settings, width)
@@ -219,7 +219,7 @@ def load_model(folder: Path, settings: Settings) -> TurnRD:
 
     Raises:
         UserError: a file is missing, damaged or does not match its checksum, or the model was
-            fitted with other model settings.
+            fitted with different model settings.
     """
     card_path, weights_path = folder / CARD, folder / WEIGHTS
     try:
@@ -227,14 +227,14 @@ def load_model(folder: Path, settings: Settings) -> TurnRD:
         check_checksum(weights_path)
         weights = load_file(weights_path)
     except FileNotFoundError as error:
-        # An error of the safetensors library has no file name.
+        # Errors of the safetensors library have no file name.
         missing = error.filename or weights_path
-        raise UserError(f"{missing}: missing; is {folder} a fitted TurnRD?") from None
+        raise UserError(f"{missing}: not found; is {folder} a fitted TurnRD?") from None
     except ValueError as error:
         raise UserError(f"{card_path}: damaged ({error})") from None
     fitted = ModelSettings(**card["settings"])
     if fitted != settings.model:
-        raise UserError(f"{card_path}: the model was fitted with other settings than the method's")
+        raise UserError(f"{card_path}: the model's settings differ from the method's")
     model = build_model(fitted, card["width"], 0)
     model.load_state_dict(weights)
     return model.eval()

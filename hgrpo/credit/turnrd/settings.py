@@ -1,4 +1,4 @@
-"""Settings of TurnRD: its model, its fit, and the read-out of credit."""
+"""Settings of TurnRD: model, fit and credit read-out."""
 
 from typing import Literal, Self
 
@@ -13,37 +13,36 @@ from hgrpo.credit.to_go import ToGoSettings
 class FitSettings(Strict):
     """The fit after each round, on the trajectories of all rounds so far."""
 
-    epochs: int = Field(3, gt=0, description="passes over the replay, at most")
-    batch: int = Field(64, gt=1, description="trajectories of an optimiser step")
+    epochs: int = Field(3, gt=0, description="maximum passes over the replay")
+    batch: int = Field(64, gt=1, description="trajectories per optimiser step")
     lr: float = Field(5e-4, gt=0, description="learning rate of AdamW")
     schedule: Literal["constant", "warmup_cosine"] = Field(
         "constant",
-        description="learning rate over the fit: constant, or a warm-up and half a cosine down to "
-        "0",
+        description="learning-rate schedule: constant, or warm-up followed by cosine decay to 0",
     )
     warmup_steps: int = Field(0, ge=0, description="optimiser steps of the warm-up")
     weight_decay: float = Field(0.01, ge=0, description="weight decay of AdamW")
     max_grad_norm: float = Field(
-        1.0, gt=0, description="gradients of a larger norm are scaled down to it"
+        1.0, gt=0, description="maximum gradient norm; larger gradients are scaled down"
     )
-    validation_share: float = Field(0.1, gt=0, lt=0.5, description="share of the tasks held out")
+    validation_share: float = Field(0.1, gt=0, lt=0.5, description="share of tasks held out")
     patience: int = Field(
         1,
         gt=0,
-        description="epochs without a new lowest validation loss after which the fit ends",
+        description="epochs without improvement of the validation loss before the fit stops",
     )
     warm_start: bool = Field(False, description="start from the previous round's model")
     half_life: float | None = Field(
         4.0,
         gt=0,
-        description="rounds of age that halve how often a trajectory is drawn; null: none",
+        description="age in rounds that halves a trajectory's sampling probability; null: no decay",
     )
     fresh_rounds: int = Field(0, ge=0, description="newest rounds that the fresh epochs use")
     fresh_epochs: int = Field(0, ge=0, description="extra epochs at the end")
     value_weight: float = Field(0.0, ge=0, description="weight of the mean squared error of V_t")
     value_target: Literal["progress", "return_share", "discounted_return"] = Field(
         "progress",
-        description="what V_t is fitted to: the turn's progress, an equal share of the return, or "
+        description="target of V_t: the turn's progress, an equal share of the return, or "
         "discount^(turns left) times the return",
     )
     discount: float = Field(0.95, gt=0, le=1, description="discount of `discounted_return`")
@@ -64,7 +63,7 @@ class FitSettings(Strict):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if bool(self.fresh_rounds) != bool(self.fresh_epochs):
-            raise ValueError("fresh_rounds and fresh_epochs go together: give both or neither")
+            raise ValueError("set both `fresh_rounds` and `fresh_epochs`, or neither")
         discounts = self.value_weight > 0 and self.value_target == "discounted_return"
         refuse_unread(
             self,
@@ -78,12 +77,11 @@ class FitSettings(Strict):
 
 
 class ModelSettings(Strict):
-    """The network. v1 pools turns by attention; v2 gives each turn a score and a value."""
+    """The network. v1 pools turns by attention; v2 predicts a score and a value per turn."""
 
     version: Literal["v1", "v2"] = Field(
         "v2",
-        description="v1: one learnt query attends to the turns; v2: each turn has a score and a "
-        "value",
+        description="v1: a learned query attends to the turns; v2: a score and a value per turn",
     )
     layers: int = Field(2, gt=0, description="encoder layers")
     hidden: int = Field(128, gt=0, description="width of the encoder, a multiple of `heads`")
@@ -92,11 +90,11 @@ class ModelSettings(Strict):
     max_turns: int = Field(
         64,
         gt=0,
-        description="turns with a learnt position of their own; later turns share the last one",
+        description="number of learned turn positions; later turns share the last one",
     )
-    value_head: bool = Field(True, description="v1 may do without; v2 needs it")
+    value_head: bool = Field(True, description="value head; optional in v1, required in v2")
     progress_prior: float = Field(
-        1.0, ge=0, description="v2: slope that is added to the scores over the turns"
+        1.0, ge=0, description="v2: slope over the turns of the prior added to the scores"
     )
     film: bool = Field(False, description="v2: scale and shift by the goal's embedding")
 
@@ -105,9 +103,9 @@ class ModelSettings(Strict):
         if self.hidden % self.heads:
             raise ValueError(f"hidden: {self.hidden} is not a multiple of heads, {self.heads}")
         if self.version == "v2" and not self.value_head:
-            raise ValueError("value_head: v2 needs its value head")
+            raise ValueError("value_head: v2 requires a value head; set it to true")
         if self.version == "v1" and self.film:
-            raise ValueError("film: v1 reads no goal; take v2")
+            raise ValueError("film: v1 does not use goals; use v2")
         refuse_unread(self, ("progress_prior", self.version == "v2", "version: v2"))
         return self
 
@@ -119,7 +117,7 @@ class Settings(ToGoSettings):
     needs_policy = True
     fits = True
     first_round_remark = (
-        "TurnRD is fitted after a round, so here it knows nothing yet and credits all turns alike."
+        "The first fit follows the first round, so in this round turns share the return equally."
     )
     figures = ("turnrd",)
 
@@ -134,7 +132,7 @@ class Settings(ToGoSettings):
         FitSettings(), description="how the network is fitted after each round"
     )
     counterfactual: CounterfactualSettings | None = Field(
-        None, description="play counterfactuals of every group and fit alpha to their verdicts"
+        None, description="play counterfactuals for every group and fit alpha to their verdicts"
     )
 
     @property
@@ -149,21 +147,18 @@ class Settings(ToGoSettings):
 
     @property
     def sums_to(self) -> SumsTo:
-        """Credit sums to the return, unless values or later turns enter it."""
+        """The return, unless credit includes values or later turns."""
         return "" if self.readout == "value_baseline" or self.to_go is not None else "return"
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
-        """Read credit out of the fitted model, or share the return equally if there is no model.
-
-        No counterfactuals are played.
-        """
+        """Use the fitted model, or equal shares without one; play no counterfactuals."""
         settings, note = self, ""
         if self.counterfactual is not None:
             fit = self.fit.model_copy(update={"supervision_weight": 0.0})
             settings = self.model_copy(update={"fit": fit, "counterfactual": None})
-            note = "read out only: the counterfactuals that teach its next fit are not played"
+            note = "credit only: no counterfactuals are played for the next fit"
         if not fitted:
-            note = "no fitted model: every turn gets an equal share of the return"
+            note = "no fitted model yet: turns share the return equally"
             sums_to: SumsTo = "return" if self.to_go is None else ""
             return StoredCredit(settings, sums_to, note, stand_in=True)
         return StoredCredit(settings, self.sums_to, note)
@@ -171,20 +166,20 @@ class Settings(ToGoSettings):
     @model_validator(mode="after")
     def _values_are_there_and_fitted(self) -> Self:
         if not self.model.value_head and (self.readout != "alpha_return" or self.fit.value_weight):
-            raise ValueError("value_head: readout or fit.value_weight needs values; set it to true")
+            raise ValueError("value_head: readout or fit.value_weight requires it; set it to true")
         trained = self.model.version == "v2" or self.fit.value_weight > 0
         if self.readout != "alpha_return" and not trained:
             raise ValueError(
                 f"readout: {self.readout} with v1 and fit.value_weight: 0 leaves the value head "
-                "untrained; give fit.value_weight, or take v2, which always trains it"
+                "untrained; set `fit.value_weight`, or use v2, which always trains it"
             )
         clips = self.readout == "projected_value"
         refuse_unread(self, ("value_clip", clips, "readout: projected_value"))
         if bool(self.fit.supervision_weight) != (self.counterfactual is not None):
-            raise ValueError("fit.supervision_weight and counterfactual go together")
+            raise ValueError("set both `fit.supervision_weight` and `counterfactual`, or neither")
         if self.counterfactual is not None and self.counterfactual.turns_per_trajectory == 1:
             raise ValueError(
-                "counterfactual.turns_per_trajectory: 1 teaches nothing, because alpha is compared "
-                "among the drawn turns; give 2 or more"
+                "counterfactual.turns_per_trajectory: 1 has no effect, because the fit compares "
+                "the drawn turns of a trajectory; set it to 2 or more"
             )
         return self

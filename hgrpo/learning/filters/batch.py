@@ -1,7 +1,7 @@
-"""The filter applied to a batch of groups: scores, masks, weights and log entries.
+"""Application of the filter to a batch of groups: scores, masks, weights and log entries.
 
-A strategy gets the scores [n] of the remaining groups and the number of all groups. It returns the
-indices of the groups to keep.
+A strategy is a function of the scores [n] of the remaining groups and the number of all groups. It
+returns the indices of the groups to keep.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ import numpy as np
 
 from hgrpo.learning.filters.settings import FilterConfig, Score
 
-# A share counts as reached in spite of rounding, such as that of ten times 0.1.
+# Tolerance for reaching a share despite rounding, e.g. in the sum of ten times 0.1.
 ROUNDING = 1e-12
 
 
@@ -23,8 +23,8 @@ class Measures:
         returns: float [K].
         successes: bool or float [K].
         lengths: int [K], numbers of sampled tokens.
-        entropies: float [K], each trajectory's mean over its sampled tokens of the policy's
-            entropy, in nats. Only the scores of entropy read it.
+        entropies: float [K], the policy's mean entropy per sampled token of each trajectory, in
+            nats; used only by the entropy scores.
     """
 
     returns: np.ndarray
@@ -34,7 +34,7 @@ class Measures:
 
 
 def sample_variance(values: np.ndarray) -> float:
-    """The sample's variance (ddof 1) of values [K]; 0 for one value, and 0 for equal values."""
+    """Sample variance (ddof 1) of values [K]; 0 for a single value and for equal values."""
     values = np.asarray(values, dtype=np.float64)
     if len(values) < 2 or np.all(values == values[0]):
         return 0.0
@@ -42,12 +42,12 @@ def sample_variance(values: np.ndarray) -> float:
 
 
 def sample_deviation(values: np.ndarray) -> float:
-    """The root of `sample_variance`: what RAGEN's code calls a group's reward variance."""
+    """Sample standard deviation of values [K]; RAGEN's code calls it reward variance."""
     return float(np.sqrt(sample_variance(values)))
 
 
 def mean_deviation(returns: Sequence[np.ndarray]) -> float:
-    """The mean of `sample_deviation` over groups of returns, G arrays [K]; 0 without groups."""
+    """Mean of `sample_deviation` over groups of returns, G arrays [K]; 0 without groups."""
     return float(np.mean([sample_deviation(row) for row in returns])) if len(returns) else 0.0
 
 
@@ -64,7 +64,7 @@ _SCORES: dict[Score, Callable[[Measures], float]] = {
 
 
 def group_scores(groups: Sequence[Measures], score: Score) -> np.ndarray:
-    """The scores of groups, float64 [G]; spreads are the sample's (ddof 1), and 0 at K = 1."""
+    """Scores of groups, float64 [G]; variances use ddof 1 and are 0 for K = 1."""
     return np.array([_SCORES[score](group) for group in groups], dtype=np.float64)
 
 
@@ -74,14 +74,15 @@ def filter_batch(
     """Apply the filter to a batch of groups.
 
     Returns:
-        Whether each trajectory is kept, G arrays bool [K]. The factors of the groups' advantages
-        from soft weights and loss scaling, float64 [G], 0 for dropped groups. And the log entries,
-        see `filter_row`.
+        - Whether each trajectory is kept, G arrays bool [K].
+        - Factors of the groups' advantages from soft weights and loss scaling, float64 [G]; 0 for
+          dropped groups.
+        - Log entries, see `filter_row`.
     """
     scores = group_scores(groups, config.score)
     returns = [group.returns for group in groups]
     masks = select_trajectories(returns, select_groups(scores, config), config)
-    # With groups of one size kept as a whole, this is RAGEN's share of kept groups.
+    # If whole groups of equal size are kept, this is RAGEN's share of kept groups.
     share = float(np.concatenate(masks).mean()) if masks else 1.0
     factors = {"none": 1.0, "linear": share, "sqrt": share**0.5}
     weights = kept_groups(masks) * factors[config.loss_scaling]
@@ -92,9 +93,9 @@ def filter_batch(
 
 
 def effective_number(weights: np.ndarray) -> float | None:
-    """(sum w)^2 / sum w^2 of weights [n]: Kish's effective number, from 1 to n.
+    """Kish's effective sample size (sum w)^2 / sum w^2 of weights [n], from 1 to n.
 
-    None if no weight is above 0, or one is below 0.
+    None if any weight is negative or all are 0.
     """
     weights = np.asarray(weights, dtype=np.float64)
     if (weights < 0).any() or not weights.any():
@@ -104,7 +105,7 @@ def effective_number(weights: np.ndarray) -> float | None:
 
 
 def selection_weights(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
-    """Probabilities of the remaining groups under top_p with softmax, else their scores; [n]."""
+    """Softmax probabilities of the remaining groups for top_p with softmax, else scores; [n]."""
     remaining = np.asarray(scores, dtype=np.float64)[remaining_groups(scores, config)]
     by_mass = config.strategy == "top_p" and config.mode == "softmax" and not config.soft
     return softmax(remaining, config) if by_mass and len(remaining) else remaining
@@ -113,11 +114,10 @@ def selection_weights(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
 def filter_row(
     scores: np.ndarray, masks: Sequence[np.ndarray], weights: np.ndarray, config: FilterConfig
 ) -> dict[str, float | None]:
-    """Log entries of the filter; None for a mean of no group, or a share of scores below 0.
+    """Log entries of the filter; None for a mean over no groups, or a share of negative scores.
 
-    `filter_effective_groups` is the `effective_number` of the `selection_weights`: how many equal
-    groups the batch amounts to before the selection. If it is near 1, nearly all values of a
-    strategy keep the same groups.
+    `filter_effective_groups` is the `effective_number` of the `selection_weights`, before the
+    selection. If it is close to 1, nearly all values of a strategy keep the same groups.
     """
     groups, shared = kept_groups(masks), (scores >= 0).all() and scores.any()
     return {
@@ -135,14 +135,14 @@ def filter_row(
 def select_groups(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
     """Which groups are kept, bool [G], from their scores [G].
 
-    Groups whose score is 0 go first, unless `include_zero`. Under `within_group` and `soft` all
-    remaining groups are kept.
+    Groups with score 0 are dropped first, unless `include_zero`. With `within_group` and `soft`,
+    all remaining groups are kept.
     """
     scores = np.asarray(scores, dtype=np.float64)
     chosen = np.zeros(len(scores), dtype=bool)
     remaining = remaining_groups(scores, config)
     if len(remaining):
-        # `within_group` selects no groups.
+        # `within_group` does not select groups.
         if select := _STRATEGIES.get(config.strategy):
             remaining = remaining[select(scores[remaining], config, len(scores))]
         chosen[remaining] = True
@@ -150,7 +150,7 @@ def select_groups(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
 
 
 def remaining_groups(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
-    """Places of the groups that the selection is among."""
+    """Indices of the groups to select from."""
     return np.flatnonzero(config.include_zero | ~is_zero(scores, config.zero_tolerance))
 
 
@@ -160,12 +160,12 @@ def is_zero(scores: np.ndarray, tolerance: float) -> np.ndarray:
 
 
 def _ordered(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
-    """Places of the scores, those to keep first."""
+    """Indices of the scores, in order of preference."""
     return np.argsort(scores if config.order == "smallest" else -scores, kind="stable")
 
 
 def softmax(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
-    """Probabilities [n]; the groups to keep first have the largest."""
+    """Probabilities [n], largest for the preferred groups."""
     signed = scores if config.order == "largest" else -scores
     exponentials = np.exp((signed - signed.max()) / config.temperature)
     return exponentials / exponentials.sum()
@@ -178,17 +178,17 @@ def _top_p(scores: np.ndarray, config: FilterConfig, _total: int) -> np.ndarray:
 
 
 def _top_p_softmax(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
-    """The shortest prefix whose probabilities reach `value`: at least one group."""
+    """The shortest prefix with a total probability of at least `value`; at least one group."""
     order = _ordered(scores, config)
     mass = np.cumsum(softmax(scores, config)[order])
     return order[: np.searchsorted(mass, config.value - ROUNDING) + 1]
 
 
 def _top_p_linear(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
-    """The shortest prefix of positive scores whose sum reaches `value` * sum - eps.
+    """The shortest prefix of positive scores with a sum of at least `value` * sum - eps.
 
-    It is empty if that bound is not above 0, or if the positive scores do not reach it. Where the
-    smallest scores come first, a 0 among them ends the walk at once.
+    It is empty if this bound is not positive, if the positive scores do not reach it, or if the
+    order is `smallest` and a score is 0.
     """
     order = _ordered(scores, config)
     walked = scores[order]
@@ -207,24 +207,24 @@ def _top_k(scores: np.ndarray, config: FilterConfig, total: int) -> np.ndarray:
 
 
 def share_of(share: float, many: int) -> int:
-    """`share` times `many`, rounded down."""
+    """`share` * `many`, rounded down."""
     return int(np.floor(share * many * (1 + ROUNDING)))
 
 
 def _first(scores: np.ndarray, config: FilterConfig, many: int) -> np.ndarray:
-    """The first `many` of the ordered groups; at least one."""
+    """The first `many` of the ordered groups, at least one."""
     return _ordered(scores, config)[: max(1, many)]
 
 
 def _min_p(scores: np.ndarray, config: FilterConfig, _total: int) -> np.ndarray:
-    """Scores of at least `value` * max; with `smallest`, of at most min / `value`."""
+    """Scores of at least `value` * max or, with `smallest`, at most min / `value`."""
     if config.order == "largest":
         return np.flatnonzero(scores >= config.value * scores.max() * (1 - ROUNDING))
     return np.flatnonzero(scores <= scores.min() / config.value * (1 + ROUNDING))
 
 
 def _percentile(scores: np.ndarray, config: FilterConfig, _total: int) -> np.ndarray:
-    """Ranks r (0 is the lowest score) with low <= r / n < high; neighbouring bands share none."""
+    """Ranks r (0 is the lowest score) with low <= r / n < high; adjacent bands are disjoint."""
     bounds = np.array([config.low, config.high]) * len(scores) * (1 - ROUNDING)
     first, end = np.ceil(bounds).astype(int)
     return np.argsort(scores, kind="stable")[first:end]
@@ -244,8 +244,8 @@ def select_trajectories(
 ) -> list[np.ndarray]:
     """Which trajectories are kept, G arrays bool [K], from returns (G arrays [K]) and groups [G].
 
-    Under `within_group` it is the share `value` of each kept group, rounded down, at least one.
-    Otherwise a kept group is kept as a whole.
+    With `within_group`, the share `value` of each kept group is kept, rounded down, at least one.
+    Otherwise groups are kept as a whole.
     """
     share = config.value if config.strategy == "within_group" else 1.0
     return [
@@ -255,10 +255,10 @@ def select_trajectories(
 
 
 def most_varied(values: np.ndarray, many: int) -> np.ndarray:
-    """A subset of `many` of the values [K] whose variance is largest, as bool [K].
+    """The subset of `many` of the values [K] with the largest variance, as bool [K].
 
-    Some such subset consists of the lowest j values and the highest `many` - j, so it suffices to
-    compare `many` + 1 of them. Of equally good ones the one with most low values is taken.
+    An optimal subset consists of the lowest j and the highest `many` - j values, so it suffices to
+    compare `many` + 1 subsets. Ties are broken in favour of more low values.
     """
     values = np.asarray(values, dtype=np.float64)
     if many in (0, len(values)):
@@ -274,5 +274,5 @@ def most_varied(values: np.ndarray, many: int) -> np.ndarray:
 
 
 def kept_groups(masks: Sequence[np.ndarray]) -> np.ndarray:
-    """Whether something of each group is kept, bool [G], from G arrays bool [K]."""
+    """Whether any trajectory of each group is kept, bool [G], from G arrays bool [K]."""
     return np.array([row.any() for row in masks], dtype=bool)

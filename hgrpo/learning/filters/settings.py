@@ -1,4 +1,4 @@
-"""Settings of the rollout filter. Importing this module imports no torch."""
+"""Settings of the rollout filter. Importing this module does not import torch."""
 
 from typing import Literal, Self
 
@@ -19,83 +19,82 @@ Score = Literal[
 Strategy = Literal["top_p", "top_k", "top_k_abs", "min_p", "percentile", "within_group"]
 LossScaling = Literal["none", "linear", "sqrt"]
 
-# Scores that compare the trajectories of a group; one trajectory alone always gets 0.
+# Scores that compare the trajectories of a group; always 0 for a single trajectory.
 _COMPARES = {"deviation", "variance", "success_variance", "entropy_deviation"}
-# Scores that may be below 0.
+# Scores that may be negative.
 _SIGNED = {"mean", "sum"}
 
 
 class FilterConfig(Strict):
-    """Which groups of a batch the update learns from, by a score; the defaults keep all groups."""
+    """Selection of a batch's groups for the update, by a score; the defaults keep all groups."""
 
     score: Score = Field(
         "deviation",
-        description="what groups are compared by. Of the returns: deviation (the sample's, which "
-        "RAGEN calls reward variance), variance, mean or sum. success_variance: the variance of "
+        description="score of a group. Of the returns: deviation (sample standard deviation, which "
+        "RAGEN calls reward variance), variance, mean or sum. success_variance: variance of "
         "success, which ignores penalties; entropy: mean over trajectories of the policy's mean "
-        "entropy per sampled token; entropy_deviation: the deviation of these means; length: mean "
-        "number of sampled tokens",
+        "entropy per sampled token; entropy_deviation: standard deviation of these means; length: "
+        "mean number of sampled tokens",
     )
     strategy: Strategy = Field(
         "top_p",
-        description="top_p: the groups that hold a share of the scores (see `mode`); top_k: a "
-        "share of the groups; top_k_abs: a number of groups; min_p: groups that score at least a "
-        "share of the best score; percentile: a band of ranks; within_group: of every group, the "
-        "trajectories whose returns vary most",
+        description="top_p: the best groups up to a share of the scores (see `mode`); top_k: a "
+        "share of the groups; top_k_abs: a number of groups; min_p: groups with at least a share "
+        "of the best score; percentile: a band of ranks; within_group: the trajectories of every "
+        "group with the largest variance of returns",
     )
     value: float = Field(
         1.0,
         gt=0,
-        description="how much is kept: the share of top_p, top_k, min_p and within_group, above 0, "
-        "up to 1; the number of groups of top_k_abs. top_p at 1 keeps every group",
+        description="amount to keep: the share of top_p, top_k, min_p and within_group, in (0, 1]; "
+        "the number of groups of top_k_abs, up to `tasks_per_step`. top_p at 1 keeps all groups",
     )
     low: float = Field(
-        0.0, ge=0, le=1, description="percentile: where the band begins; 0 is the lowest score"
+        0.0, ge=0, le=1, description="percentile: lower end of the band; 0 is the lowest score"
     )
     high: float = Field(
         1.0,
         ge=0,
         le=1,
-        description="percentile: where the band ends; the end itself is outside, but 1 keeps the "
-        "highest score",
+        description="percentile: upper end of the band, exclusive; 1 includes the highest score",
     )
     mode: Literal["linear", "softmax"] = Field(
         "linear",
-        description="top_p: groups are taken, best first, until they hold the share `value` of the "
-        "sum of scores (linear), or of the softmax of the scores (softmax). The softmax depends on "
-        "the scale of the returns. The same `value` keeps other groups in each mode",
+        description="top_p: groups are kept, best first, until they reach the share `value` of the "
+        "sum of scores (linear) or of the softmax of the scores (softmax). The softmax depends on "
+        "the scale of the returns. The modes keep different groups for the same `value`",
     )
     temperature: float = Field(
-        1.0, gt=0, description="top_p, softmax: scores are divided by it, in units of the score"
+        1.0, gt=0, description="top_p, softmax: temperature of the softmax, in units of the score"
     )
     eps: float = Field(
         0.01,
         ge=0,
-        description="top_p, linear: subtracted from the share that must be reached, in units of "
-        "the score. If nothing is left of that share, the whole batch is dropped",
+        description="top_p, linear: subtracted from the sum of scores to reach, in units of the "
+        "score. If the difference is not positive, the whole batch is dropped",
     )
     of: Literal["all", "remaining"] = Field(
         "all",
-        description="top_k: a share of all groups, or of those that remain without zero groups",
+        description="top_k: whether the share is of all groups, or of those without zero groups",
     )
     order: Literal["largest", "smallest"] = Field(
-        "largest", description="whether groups of the largest or of the smallest score are kept"
+        "largest", description="whether to keep groups with the largest or the smallest scores"
     )
     include_zero: bool = Field(
-        True, description="false: groups whose score is 0 are dropped before the selection"
+        True, description="false: groups with score 0 are dropped before the selection"
     )
     zero_tolerance: float = Field(
-        1e-10, ge=0, description="a score counts as 0 up to this, in units of the score"
+        1e-10, ge=0, description="scores up to this count as 0, in units of the score"
     )
     soft: bool = Field(
         False,
-        description="true: nothing is dropped; each group's advantages are multiplied by its "
-        "score, divided by the batch's largest score",
+        description="true: no groups are dropped; each group's advantages are multiplied by its "
+        "score divided by the batch's largest score",
     )
     loss_scaling: LossScaling = Field(
         "none",
-        description="kept advantages are multiplied by the kept share of trajectories (linear), or "
-        "by its root (sqrt); entropy bonus and KL penalty are not",
+        description="multiply kept advantages by the kept share of trajectories (linear) or its "
+        "square root (sqrt); this does not affect entropy bonus and KL penalty",
     )
 
     @model_validator(mode="after")
@@ -117,13 +116,10 @@ class FilterConfig(Strict):
         )
         if self.strategy == "top_k_abs":
             if self.value != int(self.value):
-                raise ValueError(
-                    f"value: {self.value:g}: strategy top_k_abs takes a whole number of groups"
-                )
+                raise ValueError(f"value: {self.value:g}: strategy top_k_abs requires an integer")
         elif self.value > 1:
             raise ValueError(
-                f"value: {self.value:g}: strategy {self.strategy} takes a share above 0 and at "
-                "most 1"
+                f"value: {self.value:g}: strategy {self.strategy} requires a share in (0, 1]"
             )
         if self.low >= self.high:
             raise ValueError(f"low: {self.low:g} is not below high, {self.high:g}")
@@ -135,13 +131,13 @@ class FilterConfig(Strict):
         reader = next((name for name, takes in shares.items() if takes), "")
         if self.score in _SIGNED and reader:
             raise ValueError(
-                f"score: {self.score} may be below 0, and {reader} takes shares of scores"
+                f"score: {self.score} may be negative, but {reader} requires scores of at least 0"
             )
         return self
 
     @property
     def needs_entropies(self) -> bool:
-        """Whether the score is made of the entropies of the policy's tokens."""
+        """Whether the score is computed from token entropies."""
         return self.score in ("entropy", "entropy_deviation")
 
     @property

@@ -1,7 +1,6 @@
-"""The gradient of each component of a loss, group by group.
+"""Gradients of each component of a loss, per group.
 
-One forward pass of a group gives the gradients of all its components. No optimiser takes part, and
-the policy stays as it is.
+One forward pass of a group yields the gradients of all components. There are no optimiser steps.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,22 +21,22 @@ from hgrpo.policy.policy import Policy
 from hgrpo.policy.precision import cast
 from hgrpo.policy.score_sketch import CountSketch
 
-# The task's loss with the given advantages, and with advantages of 1; the KL to the reference; the
-# negative entropy. Coefficients are not in them.
+# Policy loss with the actual advantages (task) and with advantages of 1 (score), KL to the
+# reference, and negative entropy, all without coefficients.
 COMPONENTS = ("task", "score", "kl", "entropy")
-# Numbers in the part of all gradients that is multiplied at a time: 64 MiB of float32.
+# Numbers per block of the matrix product: 64 MiB of float32.
 _CHUNK = 2**24
 
 
 @dataclass(frozen=True)
 class Measuring:
-    """How the components are computed.
+    """Settings of the computation.
 
     Attributes:
-        training: its temperature, clip, reduction and size of micro-batches.
-        kl_form: the estimate of the KL.
-        autocast: the number format of the forward pass; None for that of the weights.
-        project: makes gradients shorter where those of all groups do not fit into memory.
+        training: provides temperature, clip, reduction and micro-batch size.
+        kl_form: the estimator of the KL.
+        autocast: dtype of the forward pass; None for the dtype of the weights.
+        project: sketches gradients if those of all groups do not fit into memory.
     """
 
     training: TrainingConfig
@@ -50,8 +49,8 @@ class GroupGradients(NamedTuple):
     """Sums over a group's tokens.
 
     Attributes:
-        gradients: float32 [C, P], of each component, on the CPU. P counts trained parameters, or
-            the numbers of a sketch.
+        gradients: float32 [C, P], of each component, on the CPU. P is the number of trained
+            parameters, or the size of a sketch.
         losses: float64 [C], of each component.
         size: the divisor of both.
     """
@@ -62,9 +61,9 @@ class GroupGradients(NamedTuple):
 
 
 def group_size(lengths: Sequence[int], reduction: Reduction) -> int:
-    """The divisor of a sum over a group's tokens: its sampled tokens, or its trajectories.
+    """The divisor of a sum over a group's tokens: its number of sampled tokens or trajectories.
 
-    With the reduction `constant`, the constant is in the weights of the tokens.
+    With the reduction `constant`, the token weights include the constant.
     """
     if reduction == "token":
         return sum(lengths)
@@ -76,10 +75,10 @@ def group_gradients(
 ) -> GroupGradients:
     """The components of a group's loss, in the order of `COMPONENTS`.
 
-    The ratio to the policy that played is 1 everywhere, because it is this policy; so no clip acts.
+    The ratio is 1 everywhere, because this policy played the group, so the clip is inactive.
 
     Args:
-        group: its trajectories, with the reference's log-probs.
+        group: the group's trajectories, with the reference's log-probs.
     """
     training = how.training
     lengths = [sequence.sampled for sequence in group]
@@ -133,11 +132,11 @@ def _losses(
 def group_products(
     groups: Iterable[GroupGradients], number: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The inner products of the gradients of all groups.
+    """Inner products of the gradients of all groups.
 
     Args:
-        groups: the gradients of each group, or sketches of them.
-        number: how many groups there are.
+        groups: the gradients of each group, or their sketches.
+        number: number of groups.
 
     Returns:
         The products, float64 [C, G, C, G]; the groups' sizes [G]; their losses [C, G].

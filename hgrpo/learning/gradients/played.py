@@ -1,4 +1,4 @@
-"""Groups that a policy plays for an analysis, prepared as a training step would prepare them."""
+"""Groups played for an analysis and prepared as in a training step."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,12 +28,11 @@ class Prepared:
     """The input of a training step on these groups.
 
     Attributes:
-        groups: the trajectories of each group, in the form that the trainer reads. Their advantages
-            are those before whitening and scaling.
-        deviations: the sample's deviation of each group's returns, float64 [G].
-        chosen: the filter's choice.
-        shift, scale: the step would use the advantages (A - shift) / scale. The constants come from
-            the chosen trajectories, or from all if none is chosen.
+        groups: the trainer's input for each group, with advantages before whitening and scaling.
+        deviations: sample standard deviation of each group's returns, float64 [G].
+        chosen: the filter's selection.
+        shift, scale: a training step would use the advantages (A - shift) / scale. The constants
+            are computed over the selected trajectories, or over all if the selection is empty.
     """
 
     groups: list[list[TrainingSequence]]
@@ -44,7 +43,7 @@ class Prepared:
 
 
 def analysed_tasks(panel: Sequence[Task], groups: int, seed: int) -> list[Task]:
-    """The tasks that are played: the same for all arms and rounds of a seed."""
+    """The tasks to play, the same for all arms and rounds of a seed."""
     order = generator("gradients-tasks", seed).permutation(len(panel))
     return [panel[index] for index in order[:groups]]
 
@@ -52,7 +51,7 @@ def analysed_tasks(panel: Sequence[Task], groups: int, seed: int) -> list[Task]:
 def play(
     of: Round, tasks: Sequence[Task], rollouts: int, on_trajectory: Callable[[], None]
 ) -> list[Group]:
-    """Play one group per task, with random numbers that no training step draws."""
+    """Play one group per task, with random streams that are not used in training."""
     of.load_engine(tasks)
     stream = ("gradients", of.id.seed, of.id.index)
     played = of.collector.collect(tasks, rollouts, stream, on_trajectory)
@@ -60,7 +59,7 @@ def play(
 
 
 def prepare(of: Round, groups: Sequence[Group]) -> Prepared:
-    """Credit, advantages and the filter's choice, as the next step would have them.
+    """Credit, advantages and the filter's selection, as in the next training step.
 
     Raises:
         UserError: the assigner returned invalid credit.
@@ -71,7 +70,7 @@ def prepare(of: Round, groups: Sequence[Group]) -> Prepared:
         group_advantages(group, credit, method, training)
         for group, credit in zip(groups, assign_all(of.assigner, groups), strict=True)
     ]
-    # Some assigners play on from the groups, so the engine sleeps only now.
+    # Some assigners play continuations, so the engine must not sleep before this point.
     of.collector.engine.sleep()
     chosen = of.choose(played, advantages)
     trajectories = flat(played)
@@ -100,9 +99,9 @@ def _estimated(
     sequences: Sequence[TrainingSequence],
     chosen: Chosen,
 ) -> tuple[float, float]:
-    """Give the sequences the critic's advantages before whitening; return training's constants."""
+    """Set the critic's advantages before whitening; return the whitening constants."""
     training = of.learner.training
-    # An untrained critic gets its units here, as in its first step of training.
+    # Calibrate an untrained critic, as in its first training step.
     critic.calibrate(np.array([trajectory.env_return for trajectory in trajectories]))
     made = estimates(critic, trajectories, critic.values(sequences), of.id.method, training)
     used = chosen.flat if chosen.flat.any() else np.ones_like(chosen.flat)

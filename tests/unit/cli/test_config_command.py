@@ -60,13 +60,13 @@ def test_a_method_that_a_stage_cannot_be_of_is_one_line(command, capsys, words, 
     [
         (
             ["training.filter.value=1.5"],
-            "training overridden: training.filter.value: 1.5: strategy top_p takes a share above "
-            "0 and at most 1",
+            "training overridden: training.filter.value: 1.5: strategy top_p requires a share "
+            "in (0, 1]",
         ),
         (
             ["variants={Both: {of: PPO, alpha: 0.5}}"],
             "variants overridden: variants.Both: advantage: gae takes the turns' credit from the "
-            "critic, so credit.kind: flat with alpha: 0.5 would not be used; leave both out",
+            "critic, so credit.kind: flat with alpha: 0.5 would have no effect; remove both",
         ),
     ],
 )

@@ -85,8 +85,8 @@ def refusal(capsys, options) -> str:
 @pytest.mark.parametrize(
     ("base", "tensors", "message"),
     [
-        ("0123abcd", ["value_scale"], "base: a critic of the base 0123abcd, but this one is "),
-        (None, [], "it holds no critic, as of an arm whose advantage is group"),
+        ("0123abcd", ["value_scale"], "the critic belongs to base model 0123abcd, not "),
+        (None, [], "no critic in this file; the arm had `advantage: group`"),
         (None, None, "missing"),
     ],
 )

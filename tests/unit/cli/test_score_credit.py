@@ -109,7 +109,7 @@ def test_a_method_of_configs_gets_the_row_that_its_study_gave_it(
     out, err = capsys.readouterr()
     table, worst = out.split("\n\n")
     assert len(table.splitlines()) == 10  # its published row is left out
-    assert ("its credit hardly tells turns apart" in err) == (method == "GiGPO_shared")
+    assert ("its credit hardly distinguishes turns" in err) == (method == "GiGPO_shared")
     header, *rows = worst.splitlines()[1:]
     columns = ["task_id", "rollout", "turn", "observation", "action", "credit", "truth"]
     assert header.split() == columns
@@ -184,7 +184,7 @@ def surprise(tmp_path, monkeypatch):
             0.5,
             "its advantages correlate negatively with the truth within trajectories",
         ),
-        ("np.zeros(len(t.turns))", 0.5, "caution: Surprise: its credit tells no turn of a"),
+        ("np.zeros(len(t.turns))", 0.5, "caution: Surprise: its credit is the same for all"),
         ("np.arange(len(t.turns))", 0.5, "made so by turn_norm: position"),
         ("np.arange(len(t.turns))", 1.0, "caution: Surprise: alpha is 1, so no update reads its"),
     ],
@@ -201,19 +201,19 @@ def test_an_own_method_is_scored_and_credit_without_effect_is_named(
 @pytest.mark.parametrize(
     ("credit", "caution"),
     [
-        ("1e-3 * np.arange(len(t.turns))", "its credit hardly tells turns apart"),
+        ("1e-3 * np.arange(len(t.turns))", "its credit hardly distinguishes turns"),
         ("1e3 * (np.arange(len(t.turns)) - 3.5)", "its turn credit is over 100 times as large"),
-        ("np.random.rand(len(t.turns))", "its credit is another if a group is credited again"),
-        ("10 + np.arange(len(t.turns))", "absolute sum has one sign"),
+        ("np.random.rand(len(t.turns))", "its credit changes when a group is credited again"),
+        ("10 + np.arange(len(t.turns))", "of its advantages has one sign"),
         # Each rollout gets the credit of the next one.
         (
             "group.trajectories[(t.rollout + 1) % 8].env_return * np.arange(len(t.turns))",
-            "its credit is another if",
+            "its credit changes when",
         ),
         # One wild number in one group.
         (
             "(np.arange(8) - 3.5) * (1 + 99 * (t.name == 'task train-686 rollout 0'))",
-            "a hundredth of its turns holds over 90 %",
+            "1 % of its turns hold over 90 %",
         ),
     ],
 )
@@ -256,7 +256,10 @@ def test_credit_of_other_turns_that_only_looks_like_chance_is_named(surprise, ca
             lambda t: (t["turn"] - 3.5) * 1e-9,
             "its correlation with the truth is not distinguishable from 0",
         ),
-        (lambda t: t["rollout"] - 3.5 + t["turn"] * 1e-3, "so its credit hardly tells turns apart"),
+        (
+            lambda t: t["rollout"] - 3.5 + t["turn"] * 1e-3,
+            "its credit hardly distinguishes",
+        ),
     ],
 )
 def test_a_file_of_credit_without_effect_is_named(

@@ -192,7 +192,7 @@ def test_progress_spread_over_a_trajectory_is_flat_grpo_of_a_graded_return():
 @pytest.mark.parametrize("kind", ["progress", "turnrd"])
 def test_a_second_baseline_is_refused(kind):
     config = {"name": "x", "alpha": 0.5, "credit": {"kind": kind, "to_go": {}}}
-    with pytest.raises(ValueError, match="turn_norm: .* needs 'none', not 'position'"):
+    with pytest.raises(ValueError, match="turn_norm: .* requires 'none', not 'position'"):
         MethodConfig(**config)
     config["credit"]["to_go"] = {"baseline": "none"}
     assert MethodConfig(**config).turn_norm == "position"

@@ -227,12 +227,15 @@ def test_a_batch_without_differences_is_empty(config):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"value": 1.5}, "value: 1.5: strategy top_p takes a share above 0 and at most 1"),
-        ({"strategy": "top_k_abs", "value": 2.5}, "value: 2.5: strategy top_k_abs takes a whole"),
+        ({"value": 1.5}, "value: 1.5: strategy top_p requires a share in (0, 1]"),
+        (
+            {"strategy": "top_k_abs", "value": 2.5},
+            "value: 2.5: strategy top_k_abs requires",
+        ),
         ({"strategy": "percentile", "low": 0.5, "high": 0.5}, "low: 0.5 is not below high, 0.5"),
         ({"temperature": 2}, "temperature: 2.0 is read only with strategy: top_p and"),
         ({"soft": True, "value": 0.5}, "value: 0.5 is read only with soft: false"),
-        ({"score": "sum", "soft": True}, "score: sum may be below 0, and soft: true"),
+        ({"score": "sum", "soft": True}, "score: sum may be negative, but soft: true"),
     ],
 )
 def test_wrong_settings_are_one_line_that_names_key_and_value(settings, message):
@@ -252,6 +255,13 @@ def test_a_filter_that_compares_needs_groups_of_more_than_one(settings, message)
     with pytest.raises(ValueError, match=message):
         TrainingConfig(rollouts_per_task=1, filter=settings)
     TrainingConfig(rollouts_per_task=1, filter={"score": "length"})
+
+
+def test_top_k_abs_keeps_at_most_the_groups_of_a_step():
+    top = {"strategy": "top_k_abs", "value": 3}
+    with pytest.raises(ValueError, match="cannot keep 3 groups when tasks_per_step is 2"):
+        TrainingConfig(tasks_per_step=2, filter=top)
+    TrainingConfig(tasks_per_step=3, filter=top)
 
 
 # Properties.

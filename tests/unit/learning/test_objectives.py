@@ -123,9 +123,9 @@ def test_tensors_of_different_shapes_are_refused():
         lambda: importance_weights(one, two, 2.0),
         lambda: effective_sample_share(one, two),
     ):
-        with pytest.raises(ValueError, match=r"shapes \[\(3,\), \(3, 1\)\]"):
+        with pytest.raises(ValueError, match=r"shapes \[N\], got \[\(3,\), \(3, 1\)\]"):
             call()
-    with pytest.raises(ValueError, match=r"shape \(3, 1\), not \[B\]"):
+    with pytest.raises(ValueError, match=r"must be \[B\], not \(3, 1\)"):
         token_weights(two.long(), "token")
 
 

@@ -66,7 +66,7 @@ def test_all_play_has_continuations_and_the_groups_of_dynamic_sampling():
         ("Progressive", 1, (), ""),
         # Before its first fit, TurnRD shares the return equally, as it should.
         ("TurnRDV2", 1, (2, 2), ""),
-        ("TurnRDV2", 2, (2, 2), "tells no turn of a trajectory from another"),
+        ("TurnRDV2", 2, (2, 2), "the same for all turns of a trajectory"),
         ("flatGRPO", 2, (2, 2), ""),
     ],
 )
@@ -83,7 +83,7 @@ def test_a_round_says_if_credit_told_no_turns_apart_in_any_group(
 @pytest.mark.parametrize(
     ("alpha", "turn_norm", "sizes", "caution"),
     [
-        (0.5, "none", {"turn_share": 0.0099}, "under 1 % of its advantages' sum of squares"),
+        (0.5, "none", {"turn_share": 0.0099}, "under 1 % of the sum of squares of its"),
         (0.5, "none", {"turn_share": 0.011}, ""),
         (0.5, "none", {"turn_share": None}, ""),
         (0.5, "none", {"mean_abs_turn_adv": 90.0}, "its turn credit is over 100 times as large"),
@@ -94,9 +94,9 @@ def test_a_round_says_if_credit_told_no_turns_apart_in_any_group(
         (0.0, "none", {"mean_abs_turn_adv": 90.0}, ""),
         # All returns are equal.
         (0.5, "none", {"mean_abs_turn_adv": 90.0, "mean_abs_traj_adv": 0.0}, ""),
-        (0.5, "none", {"top_share": 0.91}, "a hundredth of its turns holds over 90 % of its"),
+        (0.5, "none", {"top_share": 0.91}, "1 % of its turns hold over 90 % of the"),
         (0.5, "none", {"top_share": 0.89}, ""),
-        (0.5, "none", {"offset_share": 0.71}, "over 85 % of its advantages' absolute sum has one"),
+        (0.5, "none", {"offset_share": 0.71}, "over 85 % of the absolute sum of its"),
         (0.5, "none", {"offset_share": 0.69}, ""),
         (0.5, "group", {"max_abs_credit": 5e-7}, "its credit is smaller than norm_floor 1e-06"),
         (0.5, "group", {"max_abs_credit": 2e-6}, ""),
@@ -140,4 +140,4 @@ def test_a_round_names_credit_that_depends_on_order_unless_it_is_not_read(alpha)
     row = {"n_groups": 2, "flat_credit_groups": 0, "turn_share": 0.9} | SIZES
     rows = [row | {"order_dependent_credit": True}, row]
     text = credit_caution(SimpleNamespace(id=RoundId(config, 11, 1), rows=rows))
-    assert text.startswith("its credit is another" if alpha < 1 else "alpha is 1, so no update")
+    assert text.startswith("its credit changes when" if alpha < 1 else "alpha is 1, so its credit")

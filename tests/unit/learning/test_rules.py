@@ -116,7 +116,10 @@ def test_minibatches_of_whole_groups():
     ("settings", "message"),
     [
         ({"objective": {"rule": "TPOs"}}, "no update rule 'TPOs'; did you mean 'TPO'?"),
-        ({"objective": {"rule": "CE"}}, "CE needs the right answer at every token, which an agent"),
+        (
+            {"objective": {"rule": "CE"}},
+            "CE requires the correct answer at every token",
+        ),
         ({"objective": {"rule": "PG", "eta": 1}}, "objective.eta: unknown key"),
         ({"objective": {"rule": "TPO"}, "alpha": 0.5}, "TPO compares whole trajectories"),
     ],

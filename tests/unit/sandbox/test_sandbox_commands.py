@@ -224,7 +224,7 @@ def test_the_defaults_are_those_of_the_original(piece):
         ("rl --task token_reversal --rule cap=1", "rule.cap: unknown key"),
         ("rl --task token_reversal --output .", "--output: . is a folder"),
         ("rl --task token_reversal --output /dev/null/rows.csv", "--output: /dev/null: File exi"),
-        ("rl --task token_reversal --method PG --allow_degenerate false", "PG needs ratios"),
+        ("rl --task token_reversal --method PG --allow_degenerate false", "PG requires ratios"),
         ("rl_oracle --train_steps 0,x", "train_steps: input should be a valid integer"),
         ("rl_oracle --eval_every 5", "unrecognized arguments: --eval_every"),
     ],

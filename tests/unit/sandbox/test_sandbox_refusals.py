@@ -44,33 +44,33 @@ RL = [
     (SEQUENCE | {"baseline": "exact"}, "baseline exact sums over all outputs"),
     ({"baseline": "group", "batch_size": 1}, "baseline group requires a batch of at least 2"),
     # Needs of rules.
-    (GROUPS | {"method": "GRPO", "group_size": 1}, "GRPO needs groups: group_size above 1"),
-    (GROUPS | {"method": "TEMPO", "replay_capacity": 8}, "TEMPO needs fresh groups: replay_cap"),
-    ({"method": "SCOPELite"}, "SCOPELite needs a task with sequences"),
-    (CHAIN | NOISE | {"method": "SelfDistillDG"}, "SelfDistillDG needs rewards without noise"),
-    (CHAIN | {"method": "DGToken"}, "DGToken needs the fractional reward"),
-    (GROUPS | {"method": "TPOToken", "delay": 1}, "TPOToken needs fresh batches: delay 0"),
-    (GROUPS | {"method": "GRPOToken", "diagnostics": True}, "GRPOToken needs diagnostics false"),
-    (SEQUENCE | {"method": "ReplayDG"}, "ReplayDG needs a replay buffer"),
-    (SEQUENCE | {"method": "FreshDG"}, "FreshDG needs batches that age"),
-    (SEQUENCE | {"method": "FreshDG", "delay": 4}, "FreshDG needs batches of different ages"),
-    (SEQUENCE | {"method": "LogGrowth"}, "LogGrowth needs a bandit: task"),
-    (CHAIN | {"method": "MaxRL"}, "MaxRL needs a reward that is 0 or 1"),
-    ({"task": "lm_bandit", "kl_weight": 0.1, "method": "DAPO"}, "DAPO needs kl_weight 0"),
-    (SEQUENCE | MNIST, "TPOFullAction needs task mnist"),
-    ({"inner_epochs": 2} | MNIST, "TPOFullAction needs one pass a batch"),
-    (SEQUENCE | {"method": "PG", "delay": 5, "num_steps": 5}, "PG needs ratios other than 1"),
+    (GROUPS | {"method": "GRPO", "group_size": 1}, "GRPO requires groups: group_size above 1"),
+    (GROUPS | {"method": "TEMPO", "replay_capacity": 8}, "TEMPO requires fresh groups: replay_cap"),
+    ({"method": "SCOPELite"}, "SCOPELite requires a task with sequences"),
+    (CHAIN | NOISE | {"method": "SelfDistillDG"}, "SelfDistillDG requires rewards without noise"),
+    (CHAIN | {"method": "DGToken"}, "DGToken requires the fractional reward"),
+    (GROUPS | {"method": "TPOToken", "delay": 1}, "TPOToken requires fresh batches: delay 0"),
+    (GROUPS | {"method": "GRPOToken", "diagnostics": True}, "GRPOToken requires diagnostics false"),
+    (SEQUENCE | {"method": "ReplayDG"}, "ReplayDG requires a replay buffer"),
+    (SEQUENCE | {"method": "FreshDG"}, "FreshDG requires batches that age"),
+    (SEQUENCE | {"method": "FreshDG", "delay": 4}, "FreshDG requires batches of different ages"),
+    (SEQUENCE | {"method": "LogGrowth"}, "LogGrowth requires a bandit: task"),
+    (CHAIN | {"method": "MaxRL"}, "MaxRL requires a reward that is 0 or 1"),
+    ({"task": "lm_bandit", "kl_weight": 0.1, "method": "DAPO"}, "DAPO requires kl_weight 0"),
+    (SEQUENCE | MNIST, "TPOFullAction requires task mnist"),
+    ({"inner_epochs": 2} | MNIST, "TPOFullAction requires one pass a batch"),
+    (SEQUENCE | {"method": "PG", "delay": 5, "num_steps": 5}, "PG requires ratios other than 1"),
     (
         GROUPS | {"method": "FilteredDG", "grouped": True},
-        "FilteredDG needs an uncertainty_threshold below 0.5",
+        "FilteredDG requires an uncertainty_threshold below 0.5",
     ),
     (
         SEQUENCE | {"method": "FilteredDG", "rule": {"threshold": 0.2}},
-        "FilteredDG needs a deviation of each group",
+        "FilteredDG requires a deviation of each group",
     ),
     (
         {"method": "Kondo", "batch_size": 2, "entropy_diagnostics": True},
-        "Kondo needs a screen that, with entropy_diagnostics, lets two samples pass",
+        "Kondo requires a screen that, with entropy_diagnostics, lets two samples pass",
     ),
 ]
 OPD = [
@@ -83,28 +83,28 @@ OPD = [
     ({"phases": [{"rule": {"k": 3}}]}, "phases.0.rule.k: unknown key"),
     (top_k("OPDTopKTail", k=0), "phases.0.rule.k: input should be"),
     # Needs of losses.
-    (top_k("OPDTopKRenormalised", k=1), "OPDTopKRenormalised needs a top_k above 1; given"),
-    (top_k("OPDTopKReverseKL", k=3), "OPDTopKReverseKL needs a top_k below the number"),
-    (top_k("OPDPG"), "OPDPG needs ratios other than 1"),
+    (top_k("OPDTopKRenormalised", k=1), "OPDTopKRenormalised requires a top_k above 1; given"),
+    (top_k("OPDTopKReverseKL", k=3), "OPDTopKReverseKL requires a top_k below the number"),
+    (top_k("OPDPG"), "OPDPG requires ratios other than 1"),
 ]
 VPO = [
     ({"task": "pareto"}, "task: input should be 'pareto_front'"),
     ({"rule": {"draws": 0}}, "rule.draws"),
     # Needs of rules.
-    ({"group_size": 1}, "needs groups: group_size above 1"),
-    ({"method": "ScalarGRPO"}, "ScalarGRPO needs sets of one answer"),
-    ({"method": "MultiRLVR", "num_candidates": 1}, "MultiRLVR needs sets of several answers"),
-    ({"inner_epochs": 1}, "VPOGRPO needs ratios other than 1"),
+    ({"group_size": 1}, "requires groups: group_size above 1"),
+    ({"method": "ScalarGRPO"}, "ScalarGRPO requires sets of one answer"),
+    ({"method": "MultiRLVR", "num_candidates": 1}, "MultiRLVR requires sets of several answers"),
+    ({"inner_epochs": 1}, "VPOGRPO requires ratios other than 1"),
 ]
 PEDAGOGY = [
     ({"answer_len": 4}, "answer_len 4 exceeds completion_len 3"),
     ({"rule": {"penalty": "mean", "beta": 2.0}}, "beta: 2.0 is read only with penalty spike"),
     ({"rule": {"imitation": "plain", "kappa": 2.0}}, "kappa: 2.0 is read only with imitation"),
     # Needs of rules.
-    ({"group_size": 1}, "needs groups: group_size above 1"),
-    ({"method": "TeacherRL", "teacher_steps": 0}, "TeacherRL needs a teacher that learns"),
-    ({"rule": {"strength": 0}}, "PedagogicalRL needs a learnability_lambda above 0"),
-    ({"completion_len": 1}, "PedagogicalRL needs a completion_len above 1"),
+    ({"group_size": 1}, "requires groups: group_size above 1"),
+    ({"method": "TeacherRL", "teacher_steps": 0}, "TeacherRL requires a teacher that learns"),
+    ({"rule": {"strength": 0}}, "PedagogicalRL requires a learnability_lambda above 0"),
+    ({"completion_len": 1}, "PedagogicalRL requires a completion_len above 1"),
 ]
 MICROSCOPE = [
     ({"horizons": []}, "horizons: tuple should have at least 1 item"),
@@ -139,11 +139,11 @@ def test_every_need_is_known_and_refuses_in_the_table(piece, _model, cases):
 def test_a_degenerate_run_can_be_allowed_and_is_noted():
     base = SEQUENCE | {"allow_degenerate": True}
     assert rl.RlSettings(**base, method="ASPO").notes == [
-        "ASPO needs ratios other than 1: inner_epochs above 1, delay or replay_capacity above 0"
+        "ASPO requires ratios other than 1: inner_epochs above 1, delay or replay_capacity above 0"
     ]
     assert len(rl.RlSettings(**base, method="FilteredDG").notes) == 2
     assert rl.RlSettings(**base, method="ASPO", delay=1).notes == []
-    with pytest.raises(UserError, match="ReplayDG needs a replay buffer"):
+    with pytest.raises(UserError, match="ReplayDG requires a replay buffer"):
         validate(rl.RlSettings, base | {"method": "ReplayDG"}, "rl")
     plain = {"completion_len": 1, "rule": {"strength": 0}, "allow_degenerate": True}
     assert len(pedagogy.PedagogySettings(**plain).notes) == 2

@@ -197,6 +197,7 @@ MISTAKES = [
         "training.stops.reward_collapse: the trajectories of a group are compared, and",
     ),
     ("studies", {"training": {"kl": {"form": "k1"}}}, "training.kl.form: k1: the expected gradi"),
+    ("studies", {"training": {"kl": {"minimum": 2}}}, "training.kl.minimum: 2 is above maximum, 1"),
     (
         "studies",
         {"training": {"minibatches": 257}},
@@ -217,7 +218,7 @@ MISTAKES = [
         "credit.fit.epoch: unknown key; did you mean 'epochs'?",
     ),
     ("methods/LLMJudge", {"credit": {"kind": "judge"}}, "credit.model: required"),
-    ("methods/flatGRPO", {"alpha": 0.5}, "alpha: credit.kind 'flat' needs 1.0, not 0.5: its"),
+    ("methods/flatGRPO", {"alpha": 0.5}, "alpha: credit.kind 'flat' requires 1.0, not 0.5: its"),
     ("methods/Progressive", {"training": {"learning": 1}}, "training.learning: unknown key"),
     ("models/tiny", {"path": "somewhere"}, "tiny: set exactly one of `tiny`, `path`"),
     ("models/tiny", {"system": "Be brief."}, "system: Be brief. is read only with"),
@@ -291,7 +292,7 @@ def test_keys_that_would_spoil_a_finished_advantage_are_named(configs, method, c
     edit(path, **changes)
     with pytest.raises(UserError) as caught:
         validate(MethodConfig, read_yaml(path), str(path))
-    assert re.findall(r"(\w+): credit\.kind '\w+' needs", str(caught.value)) == wrong
+    assert re.findall(r"(\w+): credit\.kind '\w+' requires", str(caught.value)) == wrong
 
 
 @pytest.mark.parametrize(
@@ -478,11 +479,11 @@ def test_every_kind_of_credit_states_alpha_or_demands_it(kind):
     message = str(caught.value)
     assert message.startswith("Mine: alpha: ") and "\n" not in message
     if kind in WRONG_BY_DEFAULT:
-        assert f"credit.kind {kind!r} needs 0.0, not 1.0" in message
+        assert f"credit.kind {kind!r} requires 0.0, not 1.0" in message
         return
     assert f"required with credit.kind {kind!r}" in message and "`alpha: 0.5`" in message
     # A control may ignore its credit, but a caution says so.
-    for alpha, caution in ((1.0, "alpha is 1, so no update reads its credit"), (0.5, "")):
+    for alpha, caution in ((1.0, "alpha is 1, so its credit"), (0.5, "")):
         method = validate(MethodConfig, section | {"alpha": alpha}, "Mine")
         assert method.credit_caution(flat=False).startswith(caution)
         assert bool(method.credit_caution(flat=False)) == bool(caution)
@@ -510,7 +511,7 @@ def test_a_variant_does_not_inherit_an_alpha_that_its_credit_did_not_choose(conf
     ("name", "flat", "reason"),
     [
         ("Progressive", True, "made so by turn_norm: position"),
-        ("GiGPO", True, "its credit tells no turn of a trajectory from another"),
+        ("GiGPO", True, "its credit is the same for all turns of a trajectory"),
         ("Progressive", False, ""),
         *((name, True, "") for name in ("flatGRPO", "ZeroCredit", "RLOO", "PPO", "SFTOnly")),
     ],

@@ -138,5 +138,5 @@ def test_a_file_that_another_job_is_writing_is_waited_for(path):
 def test_a_file_that_is_no_cache_is_named(path):
     path.parent.mkdir()
     path.write_text("not a database, but long enough to be looked at " * 20, encoding="utf-8")
-    with pytest.raises(UserError, match=f"{path}: the judge's cache cannot be used"):
+    with pytest.raises(UserError, match=f"{path}: cannot use the judge's cache"):
         Database(path)

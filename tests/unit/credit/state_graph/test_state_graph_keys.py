@@ -164,7 +164,7 @@ def test_final_situations_come_after_all_turns_and_only_of_rollouts_in_ended():
     numbers = states(trajectories.trajectories, Key(), [0, 1])
     assert numbers.tolist() == [0, 1, 2, 1, 2]
     assert states(trajectories.trajectories, Key(), [1]).tolist() == [0, 1, 2, 2]
-    with pytest.raises(RuntimeError, match="do not hold their final state"):
+    with pytest.raises(RuntimeError, match="a trajectory has no final state"):
         states(trajectories.trajectories, Key(), [2])
 
 
@@ -254,7 +254,7 @@ def test_a_rollout_leads_to_the_situation_it_was_last_seen_in(end, rules, succes
 @pytest.mark.parametrize("rule", [{"timeout": "observed"}, {"timeout": "clamp"}])
 def test_rollouts_without_a_final_situation_are_refused_where_it_is_read(rule):
     term = {"value": "bellman", "credit": "td"}
-    with pytest.raises(RuntimeError, match="do not hold their final state"):
+    with pytest.raises(RuntimeError, match="a trajectory has no final state"):
         credit(rule | {"terms": [term]}, group(("A a", "timeout"), ("A b", "success")))
     credit(rule | {"terms": [term]}, group(("A a", "failure"), ("A b", "success")))
 

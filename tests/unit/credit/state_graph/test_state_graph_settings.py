@@ -131,10 +131,10 @@ def test_every_method_file_is_in_the_test_above():
         (TD | {"agg": "max", "mu": "uniform"}, "mu: uniform is read only with"),
         (TRAJ | {"scope": "none", "key": {"history": 1}}, "key: .* is read only with a credit"),
         (TD | {"value": "mc_mean"}, "exp: 0 with credit: td"),
-        (DIST | {"std": "mu_pop"}, "std: mu_pop needs scope: state and a credit that is centred"),
-        (TD | {"std": "mu_pop", "scope": "task"}, "std: mu_pop needs scope: state"),
-        (TD | {"std": "none", "gate": "sign"}, "gate: sign needs .*, and std: sample or pop"),
-        (DIST | {"gate": "sign"}, "gate: sign needs scope: state and a credit that is centred"),
+        (DIST | {"std": "mu_pop"}, "std: mu_pop requires scope: state and a credit centred"),
+        (TD | {"std": "mu_pop", "scope": "task"}, "std: mu_pop requires scope: state"),
+        (TD | {"std": "none", "gate": "sign"}, "gate: sign requires .*, and std: sample or pop"),
+        (DIST | {"gate": "sign"}, "gate: sign requires scope: state and a credit centred"),
         (G_V | {"prior": 2}, "prior: 2.0 is read only with credit: G-V and scope: task or none"),
         (RTMC_TERM | {"lone": "loo"}, "lone: loo is read only with .* no shrink or prior"),
         (TD | {"key": {"theta": 0.8}}, "theta: 0.8 is read only with state: sim or hidden"),
@@ -152,7 +152,7 @@ UNDISCOUNTED = [GRAFT_TERM | {"gamma": 1.0}]
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"trajectory": SILENT}, "trajectory.weight: 0 without terms"),
+        ({"trajectory": SILENT}, "trajectory.weight: 0 requires"),
         (
             {"mixture": "renormalise_present"},
             "renormalise_present is read only with terms",

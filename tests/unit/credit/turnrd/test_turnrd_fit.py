@@ -231,7 +231,7 @@ def test_a_saved_model_says_what_it_is(tmp_path):
     assert all(torch.equal(model.state_dict()[n], t) for n, t in loaded.state_dict().items())
     assert json.loads((tmp_path / "model.json").read_bytes())["metrics"] == {"best": 1}
     other = Settings(model=SMALL.model_copy(update={"layers": 2}))
-    with pytest.raises(UserError, match="other settings"):
+    with pytest.raises(UserError, match="settings differ"):
         load_model(tmp_path, other)
 
 
@@ -246,5 +246,5 @@ def test_a_broken_model_is_named(tmp_path, name, mistake):
     with pytest.raises(UserError, match=f"{name}: {mistake}"):
         load_model(tmp_path, Settings(model=SMALL))
     path.unlink()
-    with pytest.raises(UserError, match=f"{name}: missing"):
+    with pytest.raises(UserError, match=f"{name}: not found"):
         load_model(tmp_path, Settings(model=SMALL))

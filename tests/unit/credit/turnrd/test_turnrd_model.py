@@ -87,7 +87,7 @@ def test_film_starts_as_no_film_and_then_listens_to_the_goal():
         film.film["scale"].weight.normal_(generator=torch.Generator().manual_seed(1))
     other = TurnBatch(inputs.turns, inputs.mask, inputs.goals.flip(0))
     assert not torch.allclose(film(inputs).alpha, film(other).alpha, atol=1e-3)
-    with pytest.raises(ValueError, match="reads goals"):
+    with pytest.raises(ValueError, match="requires goals"):
         film(TurnBatch(inputs.turns, inputs.mask))
 
 
@@ -101,16 +101,16 @@ def test_the_same_seed_builds_the_same_model():
     "changes, message",
     [
         ({"model": {"hidden": 30}}, "not a multiple of heads"),
-        ({"model": {"version": "v2", "value_head": False}}, "v2 needs its value head"),
-        ({"model": {"version": "v1", "film": True}}, "v1 reads no goal"),
+        ({"model": {"version": "v2", "value_head": False}}, "v2 requires a value head"),
+        ({"model": {"version": "v1", "film": True}}, "v1 does not use goals"),
         (
             {"readout": "projected_value", "model": {"version": "v1", "value_head": False}},
-            "needs values",
+            "fit.value_weight requires it",
         ),
-        ({"fit": {"supervision_weight": 1.0}}, "go together"),
+        ({"fit": {"supervision_weight": 1.0}}, "or neither"),
         (
             {"fit": {"supervision_weight": 1.0}, "counterfactual": {"turns_per_trajectory": 1}},
-            "give 2 or more",
+            "set it to 2 or more",
         ),
         (
             {"readout": "value_baseline", "model": {"version": "v1"}},

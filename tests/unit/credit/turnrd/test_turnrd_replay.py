@@ -95,12 +95,12 @@ def test_a_turn_without_a_verdict_has_none_in_the_replay_either(tmp_path):
 
 def test_trajectories_without_turns_are_left_out(tmp_path):
     write_round(tmp_path / "r", 1, [["a"]], turns=0)
-    with pytest.raises(UserError, match="no trajectory to fit on"):
+    with pytest.raises(UserError, match="no trajectories to fit on"):
         read_replay([tmp_path / "r"])
 
 
 def test_rounds_of_different_widths_are_refused(tmp_path):
     write_round(tmp_path / "r1", 1, [["a"]])
     write_round(tmp_path / "r2", 2, [["a"]], width=WIDTH + 1)
-    with pytest.raises(UserError, match=r"widths \[6, 7\]"):
+    with pytest.raises(UserError, match=r"width: \[6, 7\]"):
         read_replay([tmp_path / "r1", tmp_path / "r2"])
