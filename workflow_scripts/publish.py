@@ -221,7 +221,9 @@ def copy_further(made: Path, study: str, names: Sequence[str]) -> None:
     for name in names:
         paths = sorted(made.glob(name))
         if not paths:
-            raise UserError(f"{made}: no {name}; run the target of this folder first")
+            raise UserError(
+                f"{made}: {name} is missing; run the Snakemake target that makes this folder"
+            )
         for path in paths:
             shutil.copy(path, tables if path.suffix == ".csv" else figures)
 

@@ -1,4 +1,4 @@
-"""Replay for fits between rounds: the trajectories of all rounds so far."""
+"""Replay buffer with the trajectories of all rounds so far, for training between rounds."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -31,8 +31,8 @@ from statsmodels.stats.proportion import proportion_confint
 
 LEVEL = 0.95
 ALPHA = 0.05
-# With fewer seeds, no analysis in `benchmarks/verdicts.py` both keeps its level in all scenarios
-# and detects differences of typical size (docs/statistics.md).
+# With fewer seeds, the analyses in `benchmarks/verdicts.py` either exceed the error level in some
+# scenarios or miss differences of typical size (docs/statistics.md).
 FEWEST_SEEDS = 5
 # Verdicts of a significant difference.
 DECIDED = ("better", "worse")

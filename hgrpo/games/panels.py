@@ -67,7 +67,7 @@ def check_disjoint(panels: dict[str, list[Task]]) -> None:
             place = f"{split}:{task.task_id}"
             for what, key in (("content", task.content_hash), ("id", f"id {task.task_id}")):
                 if (other := owner.setdefault(key, place)) is not place:
-                    raise UserError(f"panels overlap: {place} has the {what} of {other}")
+                    raise UserError(f"panels overlap: {place} and {other} have the same {what}")
 
 
 def leave_out(counts: Counter[str], what: str, error: UserError, root: Path) -> None:

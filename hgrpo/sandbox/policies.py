@@ -135,5 +135,5 @@ class SequencePolicy:
         )
 
 
-# The policies of tasks. A reading can replace inputs, so that they are processed only once.
+# A policy accepts preprocessed inputs, so that each input is processed only once.
 Policy = BanditPolicy | SequencePolicy

@@ -62,7 +62,8 @@ def outputs(study: "Study") -> dict:
     """`OUTPUTS`, and every figure of the study in every size and format."""
     from hgrpo.report.names import figure_names
 
-    # The files of `report.paper.save_sizes`, repeated because planning must not import matplotlib.
+    # Duplicates the file names of `report.paper.save_sizes`, so that planning does not import
+    # matplotlib.
     sizes = [f"{size}.{kind}" for size in ("column", "page") for kind in ("svg", "pdf")]
     drawn = figure_names(comparison(study), study.config.rounds)
     pictures = [name for name in drawn if name not in _LEFT_OUT]

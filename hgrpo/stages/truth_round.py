@@ -124,7 +124,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             summary = _summary(settings, job, paths, groups, counts, out)
             write_json(out / "summary.json", summary)
     print(
-        f"truth of round {job.round}: {summary['turns']} turns of {summary['trajectories']} "
+        f"ground truth of round {job.round}: {summary['turns']} turns of {summary['trajectories']} "
         f"trajectories, {summary['continuations']} continuations, reliability "
         f"{summary['reliability']:.2f}, {time.perf_counter() - began:.0f} s"
     )

@@ -186,7 +186,7 @@ class Plan:
         }
 
     def maker(self, path: str) -> Planned:
-        """The job that makes a file; the argument and errors are those of `stored`."""
+        """Return the job that makes a file; same argument and errors as `stored`."""
         parts = path.split("/")
         for place in (path, "/".join(parts[:2]) + "/", "/".join(parts[:4]) + "/"):
             if place in self._makers and path.startswith(place):

@@ -1,4 +1,4 @@
-"""Server of the offline rubric, as an OpenAI-compatible chat endpoint."""
+"""Serves the offline rubric as an OpenAI-compatible chat endpoint."""
 
 import hashlib
 import json

@@ -127,7 +127,7 @@ def truth_tasks(panel: Sequence[Task], groups: int, seed: int) -> list[Task]:
     """Training games on which true advantages are measured, the same for every policy.
 
     Raises:
-        UserError: the panel has fewer games.
+        UserError: the panel has fewer than `groups` games.
     """
     if groups > len(panel):
         raise UserError(

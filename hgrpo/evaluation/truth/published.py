@@ -30,7 +30,7 @@ def read_published(folder: Path) -> tuple[pd.DataFrame, MeasuredTruth]:
     names = [*PLACE.names, "action", "admissible"]
     turns = read_turns(folder / TURNS_FILE, names)
     if turns.select(PLACE.names) != truth.select(PLACE.names):
-        raise UserError(f"{folder / TRUTH_FILE}: its rows are not the turns of {TURNS_FILE}")
+        raise UserError(f"{folder / TRUTH_FILE}: its rows do not match the turns in {TURNS_FILE}")
     places = truth.select(list(TURN)).to_pandas()
     if twice := _twice(places):
         raise UserError(f"{folder / TRUTH_FILE}: {twice}")

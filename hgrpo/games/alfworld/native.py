@@ -124,7 +124,7 @@ class CompiledGame:
         data: the game file's mapping with `pddl_domain`, `grammar` and `pddl_problem`.
 
     Raises:
-        UserError: the PDDL or the grammar is malformed; the caller must add the file's name.
+        UserError: the PDDL or the grammar is malformed. The caller adds the file name.
     """
 
     def __init__(self, data: dict[str, str]) -> None:

@@ -281,7 +281,7 @@ def _action(before: _Page, after: _Page) -> str | None:
 
 
 def _choice(before: dict[str, str], after: dict[str, str]) -> str | None:
-    """The click that sets or changes one option; None if the pages differ otherwise."""
+    """The click that sets or changes one option; None if anything else differs."""
     changed = [value for name, value in after.items() if before.get(name) != value]
     return f"click[{changed[0]}]" if len(changed) == 1 and before.keys() <= after.keys() else None
 

@@ -27,10 +27,10 @@ def test_panels_survive_a_round_trip_in_order(tmp_path):
 def test_content_and_ids_are_unique(split):
     panels = {name: [task(i)] for i, name in enumerate(("train", "validation", "test", "analysis"))}
     twin = Task("other", "elsewhere", task(0).content_hash, "place")
-    with pytest.raises(UserError, match=rf"{split}:other has the content of train:t0"):
+    with pytest.raises(UserError, match=rf"{split}:other and train:t0 have the same content"):
         check_disjoint(panels | {split: [*panels[split], twin]})
     twin = Task("t0", "elsewhere", "another hash", "place")
-    with pytest.raises(UserError, match=rf"{split}:t0 has the id of train:t0"):
+    with pytest.raises(UserError, match=rf"{split}:t0 and train:t0 have the same id"):
         check_disjoint(panels | {split: [*panels[split], twin]})
 
 
