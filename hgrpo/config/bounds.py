@@ -19,7 +19,7 @@ def _ordered(bounds: tuple[int, int]) -> tuple[int, int]:
 def distinct(names: tuple | None) -> tuple | None:
     """Return the names; ValueError if the list is empty or contains duplicates. None is allowed."""
     if names is not None and (not names or len(set(names)) != len(names)):
-        raise ValueError("expected a non-empty list of distinct names")
+        raise ValueError("expected a non-empty list of distinct values")
     return names
 
 

@@ -168,7 +168,9 @@ def test_a_study_that_is_planned_is_marked_as_not_published(tables):
 def test_the_comparison_with_truth_is_copied_if_its_target_has_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     agreement = tmp_path / "results/credit_agreement"
-    with pytest.raises(UserError, match="truth.csv is missing; run the Snakemake target that makes"):
+    with pytest.raises(
+        UserError, match="truth.csv is missing; run the Snakemake target that makes"
+    ):
         publish.copy_further(agreement, "some", publish.TRUTH)
     agreement.mkdir(parents=True)
     for name in publish.TRUTH:

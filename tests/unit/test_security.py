@@ -417,7 +417,7 @@ def test_an_archive_unpacks_into_its_layout_only(tmp_path, member):
     names = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     assert names == {"a/b/games/games.zip", "a/b/games/train/task/trial/game.tw-pddl"}
     archive_of(root / "games.zip", [member])
-    with pytest.raises(UserError, match=r"games\.zip: no games"):
+    with pytest.raises(UserError, match=r"games\.zip: contains no games"):
         download._unpack(archive, root)
 
 

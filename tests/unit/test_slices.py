@@ -131,7 +131,7 @@ def test_slices_that_do_not_belong_together_are_refused(whole):
     shorter.tables[evidence.TRAINING] = shorter.tables[evidence.TRAINING].iloc[:-1]
     assert evidence.merged(first, shorter)
     shorter.tables[evidence.TRAINING] = shorter.tables[evidence.TRAINING].iloc[1:]
-    refused(shorter, f"^{evidence.TRAINING}: Exact, seed {SEEDS[1]}: not as")
+    refused(shorter, f"^{evidence.TRAINING}: Exact, seed {SEEDS[1]}: differs")
 
 
 def test_rows_of_tuning_are_added_in_one_order(project):

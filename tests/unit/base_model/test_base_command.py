@@ -329,7 +329,10 @@ UNPLAYED = [
         LlamaConfig(**SIZES, rope_parameters={"rope_type": "linear", "factor": 2.0}),
         "rope_type: 'linear': the torch engine supports plain RoPE only",
     ),
-    (LlamaConfig(**SIZES, hidden_act="gelu"), "hidden_act: 'gelu': the torch engine supports silu"),
+    (
+        LlamaConfig(**SIZES, hidden_act="gelu"),
+        "hidden_act: 'gelu': the torch engine supports silu only",
+    ),
     (
         Qwen2Config(
             **SIZES,

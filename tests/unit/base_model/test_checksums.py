@@ -230,7 +230,7 @@ def test_a_damaged_step_is_named_and_nothing_is_removed(learner, tmp_path, name,
         before = learner.policy.trained_state()
         checkpoints.restore(learner)
     assert str(caught.value).startswith(f"{damaged}: damaged (")
-    assert f"remove {damaged.parent} to go on" in str(caught.value)
+    assert f"remove {damaged.parent} to resume" in str(caught.value)
     assert {path: path.read_bytes() for path in files} == files
     # Nothing of the damaged file has reached the learner.
     assert learner.kl_coefficient == 0.5

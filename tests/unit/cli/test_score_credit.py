@@ -186,7 +186,7 @@ def surprise(tmp_path, monkeypatch):
         ),
         ("np.zeros(len(t.turns))", 0.5, "caution: Surprise: its credit is the same for all"),
         ("np.arange(len(t.turns))", 0.5, "made so by turn_norm: position"),
-        ("np.arange(len(t.turns))", 1.0, "caution: Surprise: alpha is 1, so no update reads its"),
+        ("np.arange(len(t.turns))", 1.0, "caution: Surprise: alpha is 1, so its credit"),
     ],
 )
 def test_an_own_method_is_scored_and_credit_without_effect_is_named(

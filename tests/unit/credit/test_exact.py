@@ -196,7 +196,7 @@ def test_a_choice_that_cannot_change_the_verdict_gets_exactly_0(policy):
 
 def test_an_environment_without_an_exact_state_says_so():
     assert load("webshop").lacks("exact_state") and not load("chores").lacks("exact_state")
-    with pytest.raises(UserError, match="credit.kind 'exact' needs `exact_state`"):
+    with pytest.raises(UserError, match="credit.kind 'exact' requires `exact_state`"):
         load("webshop").exact_state(None)
 
 

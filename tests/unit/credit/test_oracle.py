@@ -120,7 +120,7 @@ def test_credit_is_the_choices_worth_less_the_policys_mean(context, group):
 def test_an_environment_that_knows_no_worths_says_so(context):
     other = Context("webshop", context.policy, context.conversation, collector=context.collector)
     assigner = make_assigner(CreditConfig(kind="oracle"), other)
-    with pytest.raises(UserError, match="credit.kind 'oracle' needs `worths`"):
+    with pytest.raises(UserError, match="credit.kind 'oracle' requires `worths`"):
         assigner._worths(None)
     assert load("webshop").lacks("worths") and not load("chores").lacks("worths")
 

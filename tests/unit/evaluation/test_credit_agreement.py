@@ -203,7 +203,7 @@ def test_the_checks_say_what_was_promised_and_what_was_not_done(checks, study):
     assert checks["same_as"]["flat_again"] == "flat" and checks["same_as"]["flat"] == ""
     assert checks["fallbacks"].to_dict() == dict.fromkeys(CREDIT, 0) | {"unfitted": 16}
     assert "HGRPO_NO_KEY" in checks["note"]["unreachable"]
-    assert "equal share" in checks["note"]["unfitted"]
+    assert "share the return equally" in checks["note"]["unfitted"]
     assert f"first {PLAYED} groups" in checks["note"]["played"]
     assert checks["turns"]["unreachable"] == 0 and checks["nonzero_share"]["unreachable"] == ""
     assert checks["trajectories"]["played"] == 8
@@ -258,7 +258,10 @@ def test_a_study_of_readers_loads_no_policy(study, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"fitted": [Path("nobody/seed_11/round_1")]}, "--fitted nobody/seed_11/round_1: a folder"),
+        (
+            {"fitted": [Path("nobody/seed_11/round_1")]},
+            "--fitted nobody/seed_11/round_1: expected a folder",
+        ),
         ({"policy": [Path("/nowhere")]}, "/nowhere/config.json: missing"),
         ({"policy": []}, "--policy: 0 folders, but --rollouts has 1"),
     ],

@@ -66,7 +66,7 @@ def test_goals_of_a_shop_are_taken_before_training_takes_the_rest(tmp_path):
     panels = read_panels(rest)
     assert panels["analysis"] + panels["train"] == whole["train"]
     assert len(panels["analysis"]) == 7
-    with pytest.raises(UserError, match=r"panels\.analysis: too few tasks \(9999 wanted, "):
+    with pytest.raises(UserError, match=r"panels\.analysis: too few tasks \(9999 required, "):
         make(tmp_path / "c", WORLDS["webshop"], analysis=9999)
 
 

@@ -57,7 +57,7 @@ def test_poor_trajectories_are_left_out_and_counted(assets, tmp_path):
 
 def test_an_expert_of_whom_nothing_is_left_is_named(assets, tmp_path):
     with pytest.raises(
-        UserError, match=r"no demonstration was collected:  .*return below expert\.min_return'?: 60"
+        UserError, match=r"no demonstration was collected: .*return below expert\.min_return'?: 60"
     ):
         demonstrated(CHORES, assets, tmp_path / "out", min_return=1.01)
     assert not (tmp_path / "out").exists()

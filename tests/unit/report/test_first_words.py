@@ -81,7 +81,7 @@ def test_with_one_seed_the_headline_ranks_no_arm_and_leaves_controls_out(one_see
     assert "no verdict: LLMJudge (offline rubric) (+10.0 points, less" in headline
     controls = gated.against_reference.query("method != 'LLMJudge'")
     headline = findings.answer(replace(gated, against_reference=controls), one_seed.arms).headline
-    only = "One seed, no verdict: beside flat GRPO, only controls were trained"
+    only = "One seed, no verdict: besides flat GRPO, only controls were trained"
     assert headline == f"{only}; the A/A twin differs by +40.0 points."
 
 
@@ -125,7 +125,7 @@ def test_the_headline_begins_with_the_users_own_arm(one_seed):
     assert headline(1).count("LLMJudge") == 1 and "no verdict: Vine" in headline(1)
     for other, expected in [
         ("RandomCredit", "One seed, no verdict: random credit (+1.0 points) against flat GRPO"),
-        ("LLMJudge", "One seed, no verdict: beside flat GRPO, only your arms were trained."),
+        ("LLMJudge", "One seed, no verdict: besides flat GRPO, only your arms were trained."),
     ]:
         comparison = with_differences(one_seed, differences)
         table = comparison.against_reference.query(f"method in ['LLMJudge', '{other}']")

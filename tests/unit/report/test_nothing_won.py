@@ -88,7 +88,9 @@ def test_the_figure_of_thresholds_says_that_there_is_none(inputs):
     plt.close("all")
     assert figure.alt == "There is no threshold above 0\u00a0%."
     assert figure.alt in [text.get_text() for text in figure.figure.findobj(plt.Text)]
-    assert "between the test success of SFT only and flat GRPO after the last" in figure.caption
+    assert (
+        "derived from the test success of SFT only and flat GRPO after the last" in figure.caption
+    )
     assert list(figure.data) == ["threshold", "method", "trajectories", "share_reached"]
 
 

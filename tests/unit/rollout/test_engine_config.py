@@ -27,7 +27,9 @@ def test_stages_that_play_are_told_the_engine(project, stage):
 
 
 def test_what_the_torch_engine_cannot_play_another_engine_may():
-    with pytest.raises(UserError, match="runs qwen2, llama; `engine: {kind: vllm}` in the study"):
+    with pytest.raises(
+        UserError, match="supports qwen2, llama; try `engine: {kind: vllm}` in the study"
+    ):
         kinds.load("torch").check_playable(MistralConfig())
     kinds.load("vllm").check_playable(MistralConfig())
 

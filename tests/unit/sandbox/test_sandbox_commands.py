@@ -212,7 +212,7 @@ def test_the_defaults_are_those_of_the_original(piece):
 @pytest.mark.parametrize(
     ("command", "text"),
     [
-        ("r", "r: no such piece; did you mean 'rl'"),
+        ("r", "r: no such experiment; did you mean 'rl'"),
         ("rl --bach_size 3", "unrecognized arguments: --bach_size"),
         ("rl --method TPX", "unknown rule; did you mean 'TPO'"),
         ("rl --task digits", "rl: task: input should be 'mnist', "),
@@ -259,7 +259,7 @@ def test_spellings_of_flags_notes_and_the_closing_line(tmp_path, capsys):
     assert re.match(
         rf"{re.escape(str(target))}: 4 rows; last test_error [01]\.\d{{4}}\n", printed.out
     )
-    assert "note: ASPO needs ratios other than 1" in printed.err
+    assert "note: ASPO requires ratios other than 1" in printed.err
     with pytest.raises(SystemExit):
         sandbox.main(["pedagogy", "--help"])
     text = " ".join(capsys.readouterr().out.split())
@@ -279,7 +279,7 @@ def test_a_setting_without_a_flag_of_its_own():
 @pytest.mark.parametrize(
     ("words", "unread"),
     [
-        ("rl --task token_reversal --method GRPO --tpo_eta 5", "--tpo_eta: GRPO has no such"),
+        ("rl --task token_reversal --method GRPO --tpo_eta 5", "--tpo_eta: not a setting of GRPO"),
         ("rl --task token_reversal --score_len 2", "score_len: task token_reversal does not"),
         ("rl --task token_reversal --replay_priority uniform", "replay_priority: a run without"),
         ("rl --task token_reversal --method GRPO --baseline zero", "baseline: GRPO does not"),
@@ -326,7 +326,7 @@ def test_the_oracle_study_writes_its_samples(tmp_path, capsys):
     assert rows["step"].value_counts().to_dict() == {0: 12, 2: 12}
     printed = capsys.readouterr()
     assert printed.out.count("corr_delight_projection") == 2
-    assert "note: ASPO needs ratios other than 1" in printed.err
+    assert "note: ASPO requires ratios other than 1" in printed.err
 
 
 def test_commands_and_settings_load_without_torch(project):

@@ -27,7 +27,7 @@ RL = [
     ({"method": "Kondo", "rule": {"keep": 1.1}}, "rule.keep: input should be less than"),
     # At 0, rounding would decide which tokens train.
     (GROUPS | {"method": "GRPO", "rule": {"clip": 0}}, "rule.clip: input should be greater"),
-    ({"seeds": (1, 1)}, "seeds: a list of distinct"),
+    ({"seeds": (1, 1)}, "seeds: expected a non-empty list of distinct"),
     ({"lr": float("nan")}, "lr"),
     (GROUPS | {"method": "TPO", "group_size": 7}, "batch_size 96 is not a multiple of group_size"),
     (SEQUENCE | {"d_model": 63}, "d_model 63 is not a multiple of nhead 2"),

@@ -174,7 +174,11 @@ MISTAKES = [
     ("studies", {"name": "other"}, "name: 'other' differs from the file name 'bakeoff_plateau'"),
     ("studies", {"evaluation": {"test_games": 10**6}}, "evaluation.test_games:"),
     ("studies", {"evaluation": {"temperatures": [0.7]}}, "evaluation.temperatures: 0 "),
-    ("studies", {"evaluation": {"temperatures": [-1.0, 0]}}, "evaluation.temperatures: different"),
+    (
+        "studies",
+        {"evaluation": {"temperatures": [-1.0, 0]}},
+        "evaluation.temperatures: expected distinct",
+    ),
     (
         "studies",
         {"evaluation": {"endpoint": {"budget": 1535}}},

@@ -43,7 +43,7 @@ def test_only_columns_that_are_read_are_checked(path):
     assert store.read_turns(path, ["action"]).num_rows == 2
     with pytest.raises(UserError, match=r"turns\.parquet: not a table of a round: column credit"):
         store.read_turns(path, ["action", "credit"])
-    with pytest.raises(UserError, match="column step is int64, not int32"):
+    with pytest.raises(UserError, match="column step has type int64 instead of int32"):
         store.read_turns(path, ["step"])
 
 

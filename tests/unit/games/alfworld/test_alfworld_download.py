@@ -139,7 +139,8 @@ def test_names_outside_the_layout_are_not_unpacked(shelf, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [(b"no zip", "not a zip archive"), (None, "no games of json_2.1.1")]
+    ("content", "message"),
+    [(b"no zip", "not a zip archive"), (None, "contains no games of json_2.1.1")],
 )
 def test_an_archive_that_is_none(shelf, tmp_path, content, message):
     folder, _ = shelf

@@ -240,7 +240,7 @@ def test_a_bad_level_is_one_line_that_names_file_and_key(tmp_path, monkeypatch, 
     assert re.search(r"(train|test)/000\.txt: level \d: \w+", message)
     if "solution" not in expected and "splits" not in expected:
         assert message.startswith("env.panels.train: too few tasks (1 required, 0 available); ")
-        assert "; left out: 1 bad level, the first: " in message
+        assert "; excluded: 1 bad level, the first: " in message
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 

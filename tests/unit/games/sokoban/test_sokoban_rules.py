@@ -161,5 +161,5 @@ def test_misuse_is_refused(tmp_path):
     stale = type(task)("t", "two.xsb#0", task.content_hash, "x")
     with pytest.raises(UserError, match=r"two.xsb#0: the level has content hash .*assets stage"):
         env.reset(stale)
-    with pytest.raises(UserError, match=r"two.xsb: no level 7; run the assets stage again"):
+    with pytest.raises(UserError, match=r"two.xsb: level 7 not found; run the assets stage again"):
         env.reset(type(task)("t", "two.xsb#7", task.content_hash, "x"))

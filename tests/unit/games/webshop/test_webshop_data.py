@@ -110,7 +110,9 @@ def test_another_file_of_an_official_name_is_refused_and_kept(shelf, tmp_path, m
     mine = tmp_path / "data" / NAMES[0]
     mine.parent.mkdir()
     mine.write_text("{}", encoding="utf-8")
-    with pytest.raises(UserError, match=r"products.download: .*_1000.json: 2 bytes, .* expected"):
+    with pytest.raises(
+        UserError, match=r"products.download: .*_1000.json: expected .* bytes, not 2"
+    ):
         data_files(config(download=True))
     assert mine.read_text(encoding="utf-8") == "{}"
     assert not requests

@@ -113,7 +113,7 @@ def cut_off(path):
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda path: None, "no such file"),
+        (lambda path: None, "file not found"),
         (lambda path: path.write_text("no", encoding="utf-8"), "not MNIST .no .npz file"),
         (lambda path: np.savez(path.open("wb"), x_train=np.zeros((1, 4))), "y_train"),
         (
