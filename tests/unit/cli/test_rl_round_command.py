@@ -103,8 +103,8 @@ def test_an_analysis_panel_that_training_has_seen(capsys, options):
         options["out"].parent, {panel: [panel] for panel in PANELS} | {"analysis": ["a", "train"]}
     )
     assert refusal(capsys, options) == (
-        f"error: {options['assets'] / 'panels.json'}: panels overlap: analysis:analysis-1 has the "
-        "content of train:train-0"
+        f"error: {options['assets'] / 'panels.json'}: panels overlap: analysis:analysis-1 and "
+        "train:train-0 have the same content"
     )
 
 

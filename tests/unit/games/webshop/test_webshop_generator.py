@@ -283,7 +283,7 @@ def test_a_seed_gives_the_same_bytes(tmp_path):
 @pytest.mark.parametrize(
     ("knobs", "message"),
     [
-        ({"departments": ["kitchen", "kitchen"]}, "distinct names"),
+        ({"departments": ["kitchen", "kitchen"]}, "distinct values"),
         ({"family": [3, 13]}, "1 <= low <= high <= 12"),
         ({"attributes": [5, 2]}, "1 <= low <= high <= 8"),
     ],
