@@ -8,7 +8,8 @@ from hgrpo.agent.conversation import Replies
 from hgrpo.agent.template import ChatTemplate, Pieces, first_difference, together
 from hgrpo.errors import UserError
 
-# A trial conversation. Tokenising it as a whole and turn by turn must give the same tokens.
+# A trial conversation (observations, replies), which must give the same tokens if tokenised as a
+# whole and turn by turn.
 _TRIAL = (
     ("\n a hall ", "a door 12\n\n", "  the coin's"),
     ("go to door 1", "open door 12", "think: it's there"),
@@ -45,8 +46,8 @@ class ChatConversation(Replies):
         if not closing or not self._pieces.tail.startswith(closing[0]):
             raise UserError(
                 f"{template.path}: the template puts {self._pieces.answer!r} after a reply and "
-                f"{self._pieces.tail!r} after the last one; both must begin with the same special "
-                f"token, which closes replies{template.help}"
+                f"{self._pieces.tail!r} after the last reply; both must begin with the same "
+                f"special token, which closes replies{template.help}"
             )
         super().__init__(tokenizer, self._controls[closing[0]])
         self._after = self._pieces.answer[closing.end() :]

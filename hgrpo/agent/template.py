@@ -50,12 +50,13 @@ _TRIALS = {
 class Pieces:
     """The fixed texts of a chat template.
 
-    A finished conversation is head, observation, ask, reply, answer, observation, ..., reply, tail.
+    A finished conversation is rendered as: head, observation, ask, reply, answer, observation, ask,
+    ..., reply, tail.
 
     Attributes:
-        head: a single text, or with a system text three: the text before it, the system text, and
-            the text after it.
-        ask: text between an observation and the reply, also if the reply is not generated yet.
+        head: one text or, with a system text, three: the text before the system text, the system
+            text itself, and the text after it.
+        ask: text between an observation and its reply; rendered even if there is no reply yet.
         answer: text between a reply and the next observation.
         tail: text after the last reply of a finished conversation.
     """
@@ -106,12 +107,12 @@ class ChatTemplate:
 
     @property
     def help(self) -> str:
-        """The end of an error message: how to replace an unsupported template."""
+        """Advice at the end of error messages on how to replace an unsupported template."""
         known = (k for k, marks in _STAND_INS.items() if all(m in self.source for m in marks))
         family = next(known, None)
-        put = f"copy configs/chat_templates/{family}.jinja to" if family else "put another in"
+        put = f"copy configs/chat_templates/{family}.jinja" if family else "write another template"
         instead = self.path.with_name("chat_template.jinja")
-        return f"; {put} {instead}; see docs/models.md, Chat templates that are refused"
+        return f"; {put} to {instead}; see docs/models.md, Chat templates that are refused"
 
     def render(
         self, observations: Sequence[str], replies: Sequence[str], system: str | None = None
@@ -175,7 +176,7 @@ class ChatTemplate:
                         around = slice(max(0, at - 20), at + 20)
                         raise UserError(
                             f"{self.path}: the chat template is not append-only: with {name}, "
-                            f"{expected[around]!r} became {rendered[around]!r}{self.help}"
+                            f"expected {expected[around]!r}, got {rendered[around]!r}{self.help}"
                         )
 
 

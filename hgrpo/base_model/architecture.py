@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _CODE = ("auto_map", "auto_mapping", "custom_pipelines", "megatron_config")
 # Suffixes of config keys for dropout. Layerdrop skips whole layers.
 _DROPOUTS = ("dropout", "_pdrop", "layerdrop")
-# Config keys without effect on inference when every layer attends to all earlier tokens.
+# Config keys that have no effect on inference if every layer attends to all earlier tokens.
 _UNREAD = {
     *("architectures", "attention_bias", "attention_dropout", "bos_token_id", "dtype"),
     *("eos_token_id", "initializer_range", "intermediate_size", "max_window_layers", "mlp_bias"),

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from hgrpo.policy.settings import ModelConfig
 
-# Standard deviation of initial matrices. At widths near 128, the usual 0.02 makes the residual
-# branches' outputs so small that training is slow.
+# Standard deviation of initial matrices. At widths near 128, the usual value of 0.02 makes outputs
+# of the residual branches so small that training is slow.
 _MATRIX_STD = 0.04
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 
@@ -121,7 +121,7 @@ def obtain(settings: "ModelConfig", check: Callable[["PretrainedConfig"], None],
     models with a given config, so that an unsupported model fails before SFT, not after.
 
     Raises:
-        UserError: the model cannot be obtained or trained, or the engine cannot run it.
+        UserError: the model is missing or unsupported, or the engine cannot run it.
     """
 
     def playable(folder: Path) -> None:
@@ -169,7 +169,7 @@ def adopt(source: Path, out: Path, system: str | None, check: Callable[[Path], N
     for name in ("config.json", "tokenizer.json"):
         if not (source / name).is_file():
             raise UserError(
-                f"no {name} there; give the folder of a Hugging Face model, not its name on the hub"
+                f"no {name} there; give the folder of a Hugging Face model, not its hub name"
             )
     parts = _weights(source)
     if "quantization_config" in config_without_code(source / "config.json", "config.json"):
@@ -196,7 +196,7 @@ def _weights(source: Path) -> list[Path]:
             f"{pickled[0]} holds pickled weights, which can run code when loaded; only {WEIGHTS} "
             f"is supported, as one file or sharded with {INDEX}"
         )
-    raise UserError(f"no {WEIGHTS} there, and no {INDEX}")
+    raise UserError(f"neither {WEIGHTS} nor {INDEX} found there")
 
 
 def _link(source: Path, target: Path) -> None:

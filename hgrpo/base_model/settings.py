@@ -6,7 +6,7 @@ from hgrpo.config.strict import Strict
 
 
 class TinyModel(Strict):
-    """A small Qwen2-architecture model with random weights, for environment text."""
+    """A small model of the Qwen2 architecture, trained from random weights on environment text."""
 
     hidden_size: int = Field(128, gt=0, description="width of the hidden states")
     layers: int = Field(3, gt=0, description="transformer layers")
@@ -21,8 +21,8 @@ class TinyModel(Strict):
     )
     cut: str | None = Field(
         None,
-        description="how text is split into pieces; null: the environment's cut, which is also the "
-        "only name allowed",
+        description="name of the rule that splits text into pieces; null: the environment's rule, "
+        "which is also the only valid name",
     )
     embedding_std: float = Field(
         0.02,
@@ -48,5 +48,6 @@ class PackagedModel(Strict):
     wheel: str | None = Field(
         None,
         min_length=1,
-        description="wheel or its folder, for machines without a network; may contain $VARIABLES",
+        description="path of the wheel or of its folder, for machines without network access; may "
+        "contain $VARIABLES",
     )

@@ -27,7 +27,7 @@ from hgrpo.formulas.rule import Rule
 from hgrpo.formulas.tensors import Tensor, check_shapes, torch
 
 Support = Literal["student", "teacher", "intersection"]
-# A finite log 0, because infinity would make the gradient NaN if S is empty or the vocabulary.
+# A finite value for log 0: with -inf, the gradient is NaN if S is empty or the whole vocabulary.
 _LOG_ZERO = -1e9
 
 
@@ -83,7 +83,7 @@ class OPDReverseKL(Rule):
 
 
 class OPDPG(Rule):
-    """A clipped policy gradient with the reward of a token as its advantage.
+    """A clipped policy gradient with each token's reward as its advantage.
 
     Kept: log q - log p as the reward of a sampled token. Omitted: credit for later tokens, sampling
     from the teacher, and normalisation by length.
@@ -92,7 +92,7 @@ class OPDPG(Rule):
     piece = "opd"
     needs = ("ratios",)
 
-    # At 0, rounding would determine which tokens train.
+    # At 0, rounding errors would determine which tokens have a gradient.
     clip: float = Field(0.2, gt=0, description="ratios are clipped to [1 - clip, 1 + clip]")
 
     def term(self, seen: Seen) -> Term:

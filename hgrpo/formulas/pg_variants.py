@@ -1,4 +1,4 @@
-"""Variants of the policy gradient for the sandbox: other credit and weights, and a regression."""
+"""Variants of the policy gradient for the sandbox: different credit, weights or losses."""
 
 from pydantic import Field
 

@@ -10,7 +10,7 @@ from hgrpo.formulas.batch import Rollout, Seen, Term
 from hgrpo.formulas.tensors import Tensor
 
 Run = TypeVar("Run")
-# Names of needs that several rules have.
+# Names of requirements that several rules share.
 GROUPS = ("groups", "no_replay")
 CANDIDATES = ("token_rewards", "groups", "on_policy", "clean", "no_diagnostics")
 
@@ -24,10 +24,10 @@ class Rule(Strict, ABC):
 
     Attributes:
         piece: the piece of the sandbox that uses the rule, or "".
-        agents: whether it trains agents.
+        agents: whether it can train agents.
         agents_lack: the requirement that agents' tasks do not meet, or "".
         needs: names of its requirements; see the settings of its piece.
-        of_training: maps its settings shared with the study's `training` to their names there.
+        of_training: maps the names of settings taken from the study's `training` to the keys there.
         grouped: whether it compares the rollouts of a group.
         oracle: whether it uses log-probs along the correct answer.
         candidates: whether it uses several candidate tokens per prefix.
@@ -103,8 +103,8 @@ class GroupRule(Rule):
 class Need(Generic[Run]):
     """A requirement of a rule: its description, and a check of the run.
 
-    A run that violates a `degenerate` requirement is valid, but its arm equals another arm or one
-    of its settings has no effect.
+    A run that violates a `degenerate` requirement is valid, but it equals another arm, or one of
+    its settings has no effect.
     """
 
     text: str

@@ -27,7 +27,7 @@ _WILD = 0.9
 
 
 def trajectory_advantages(returns: np.ndarray, norm: GroupNorm, floor: float) -> np.ndarray:
-    """A_traj [K] from the returns [K] of a group.
+    """Trajectory advantages A_traj [K] from the returns [K] of a group.
 
     `std` divides by the group's population standard deviation, or by `floor` if that is larger.
     `sample_std` uses the sample standard deviation (denominator K - 1), as in GRPO. `mean` only
@@ -43,7 +43,7 @@ def trajectory_advantages(returns: np.ndarray, norm: GroupNorm, floor: float) ->
 
 
 def turn_advantages(credit: Sequence[np.ndarray], norm: TurnNorm, floor: float) -> list[np.ndarray]:
-    """A_turn, K arrays of shape [T_k], from the turns' credit in the same shapes.
+    """Turn advantages A_turn, K arrays [T_k], from turn credit of the same shapes.
 
     `position`, as in H-GRPO, z-scores each turn over the trajectories that reached the same turn
     number, and gives 0 if only one trajectory did. `group` z-scores over all turns of the group.
@@ -76,7 +76,7 @@ def is_flat(credit: Sequence[np.ndarray]) -> bool:
 
 
 def advantage_shares(advantages: Sequence[np.ndarray]) -> dict[str, float | None]:
-    """Log entries about advantages, arrays [T_k] of trajectories: numbers from 0 to 1, or None.
+    """Log entries about advantages, one array [T_k] per trajectory; entries are in [0, 1] or None.
 
     - `turn_share`: within-trajectory share of the sum of squares, over trajectories of two or more
       turns. 0 for flat GRPO.
@@ -103,7 +103,7 @@ def advantage_shares(advantages: Sequence[np.ndarray]) -> dict[str, float | None
 def size_caution(
     sizes: Mapping[str, float | None], alpha: float, floor: float, flat: str = ""
 ) -> str:
-    """Warn if the scale of turn credit leaves it, or the return, without effect; "" otherwise.
+    """Warning if the scale of turn credit makes it, or the return, ineffective, or "".
 
     Args:
         sizes: entries of `log_row.advantage_row`; missing entries and None are ignored.

@@ -1,4 +1,4 @@
-"""Dependence of replies on their prompts: mutual information, entropies and retrieval.
+"""Metrics of the dependence of replies on prompts: mutual information, entropies, retrieval.
 
 A policy may collapse in two ways. Its replies may lose variety: the conditional entropy H(Z|X) is
 low. Or they may remain varied but no longer depend on the prompt: the mutual information I(X;Z) is
@@ -126,7 +126,8 @@ class Pair:
 
     Attributes:
         prompt: the whole conversation before the reply.
-        lead: the reply's tokens before z, which z is conditioned on: the opening tag of a thought.
+        lead: the reply's tokens before z, such as the opening tag of a thought. They are not
+            scored, but z is conditioned on them.
         z: the scored tokens: the thought without its tags, or the whole reply.
         thought: whether z is a thought.
     """
@@ -145,7 +146,7 @@ def measure_step(
     longest: int,
     score: Callable[[Sequence[SampledSequence]], Sequence[Tensor]],
 ) -> dict[str, float | None]:
-    """Log entries of a step: `measure` for first turns and for randomly drawn turns.
+    """Collapse metrics of a step as log entries, for first turns and for randomly drawn turns.
 
     Args:
         trajectories: all trajectories of the step.
@@ -199,7 +200,7 @@ def measure(
     longest: int,
     score: Callable[[Sequence[SampledSequence]], Sequence[Tensor]],
 ) -> dict[str, float | None]:
-    """`collapse_metrics`, and counts of omitted pairs (`left_out`) and of `thoughts`.
+    """Compute `collapse_metrics`, and count omitted pairs (`left_out`) and `thoughts`.
 
     A pair is omitted if its prompt and the longest reply together exceed `longest` tokens, so that
     every remaining reply fits every prompt. If no pairs remain, `pairs` is 0 and the metrics are
@@ -214,7 +215,7 @@ def measure(
     if not fitting:
         return {"pairs": 0, **counts}
     prompts, columns = distinct([pair.prompt for pair in fitting])
-    # Equal replies have equal log-probs; commands are often equal.
+    # Score each distinct reply only once, because many replies are the same command.
     replies, which = distinct([(pair.lead, pair.z) for pair in fitting])
     logs = [
         [float(each.double().sum()) for each in score([_together(x, *reply) for reply in replies])]

@@ -4,8 +4,9 @@
     A_t     = delta_t + gamma lambda A_{t+1}
 
 See Schulman et al. 2016, "High-Dimensional Continuous Control Using Generalized Advantage
-Estimation", https://arxiv.org/abs/1506.02438. The value after the last action is `final`: 0, or
-with `truncation: bootstrap` the critic's, if the turn cap or the context ended the episode.
+Estimation", https://arxiv.org/abs/1506.02438. The value after the last action is `final`. It
+is the critic's value if `truncation` is `bootstrap` and the turn cap or the context length ended
+the episode, and 0 in all other cases.
 
 All arrays are float64 and contain only the sampled tokens of one trajectory, turn by turn. Tokens
 of the environment are not actions, so the last token of a reply is followed by the first token of
@@ -65,8 +66,8 @@ def turn_gae(
 ) -> Estimate:
     """GAE with whole replies as actions; all tokens of a reply share its advantage.
 
-    The state is the one before the reply, so the critic is trained only at the first token of each
-    reply. See `token_gae` for the arguments.
+    States are those before a reply, so the critic is trained only at the first token of each reply.
+    See `token_gae` for the arguments.
     """
     starts = np.roll(ends, 1)
     turns = gae(rewards, values[starts], config.gamma, config.lam, final)
@@ -96,7 +97,7 @@ def bi_level_gae(
     return Estimate(advantages, advantages + values, np.ones(len(values), dtype=bool))
 
 
-# By a method's `advantage`.
+# Estimators by the method's `advantage`.
 ESTIMATORS: Mapping[str, Callable[..., Estimate]] = {
     "gae": token_gae,
     "turn_gae": turn_gae,

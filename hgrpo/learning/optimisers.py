@@ -12,7 +12,7 @@ from hgrpo.learning.sft_settings import SftConfig
 from hgrpo.policy.policy import Policy
 from hgrpo.policy.precision import autocast_dtype
 
-# Muon's own constants.
+# Constants from the reference implementation of Muon.
 _MOMENTUM = 0.95
 # Coefficients of the quintic iteration; five iterations map singular values in [0.002, 1] to about
 # 0.7 to 1.2.
@@ -26,8 +26,8 @@ def sft_optimisers(policy: Policy, settings: SftConfig) -> list[Optimizer]:
 
     AdamW is Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization",
     https://arxiv.org/abs/1711.05101. Embeddings and the head stay with AdamW, as the authors of
-    Muon advise (https://kellerjordan.github.io/posts/muon/). Muon orthogonalises in the type of
-    the training passes.
+    Muon advise (https://kellerjordan.github.io/posts/muon/). Muon orthogonalises in the dtype
+    of the forward pass.
     """
     hidden, rest = [], []
     for name, parameter in policy.trainable:
@@ -43,7 +43,7 @@ def sft_optimisers(policy: Policy, settings: SftConfig) -> list[Optimizer]:
 def warmup_linear(step: int, total: int, warmup: int) -> float:
     """Learning-rate factor at `step` (from 0) of `total`: linear warm-up, then linear decay to 0.
 
-    With a warm-up, the first step gets 1 / warmup. The step after the last would get 0.
+    With a warm-up, the factor of the first step is 1 / warmup. It reaches 0 after the last step.
     """
     if step < warmup:
         return (step + 1) / warmup

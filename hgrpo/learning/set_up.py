@@ -38,7 +38,7 @@ from hgrpo.rollout.settings import EngineConfig
 
 @dataclass(frozen=True)
 class RoundSettings:
-    """The sections of a study required by a round, besides the method."""
+    """Sections of a study's configuration that a round requires in addition to its method."""
 
     env: EnvSettings
     model: ModelConfig
@@ -53,8 +53,8 @@ class RoundInputs:
     Attributes:
         sft: the SFT policy, which is the reference of the KL penalty.
         policy: the initial policy of the round. The folder may also contain the trainer's state.
-        fitted: folder of the previous round's fit; None without a fit.
-        cache: folder for the answers of judges, shared by all jobs of a study.
+        fitted: folder of the credit model fitted after the previous round, if any.
+        cache: folder of cached judge answers, shared by all jobs of a study.
         evaluations: summaries of the evaluations after the earlier rounds, in order.
         critic: file of the previous round's critic; None in the first round and without a critic.
     """
@@ -80,7 +80,7 @@ class RoundInputs:
 def round_inputs(
     method: MethodConfig, *, assets: Path, base: Path, policy: Path, **others: object
 ) -> RoundInputs:
-    """Unpack archives, and return the inputs of a round from the folders of a command.
+    """Unpack the archives in a command's input folders, and return the inputs of its round.
 
     Args:
         others: further fields of `RoundInputs`.
@@ -178,7 +178,7 @@ def _critic(learner: Learner, settings: RoundSettings, inputs: RoundInputs) -> C
 def _collector(
     policy: Policy, settings: RoundSettings, inputs: RoundInputs, needs: CreditSettings
 ) -> Collector:
-    """The collector with its engine; `needs` are the assigner's declarations."""
+    """The collector with its engine; `needs` contains the requirements of the assigner."""
     training = settings.training
     sampling = Sampling(training.temperature, training.max_action_tokens)
     engine = settings.engine.make(policy, training.in_flight, sampling, needs.reads_embeddings)

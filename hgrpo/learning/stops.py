@@ -1,9 +1,9 @@
 """Early stopping of runs with collapsed returns, low validation success or empty batches.
 
 The rules follow RAGEN (https://arxiv.org/abs/2504.20073) and RAGEN-2
-(https://arxiv.org/abs/2604.06268), with two additions. A lower bound of the limit stops runs with
-equal returns from the first step on. Runs with near-perfect success are `solved`: their returns
-also no longer differ, but they have not failed.
+(https://arxiv.org/abs/2604.06268), with two additions. First, the limit has a lower bound, so
+that runs stop even if their returns are equal from the first step on. Second, runs with
+near-perfect success end as `solved`: their returns no longer differ either, but they did not fail.
 
 The rules are pure functions. Their state is part of every checkpoint, so that a resumed run stops
 at the same step as an uninterrupted run.
@@ -25,7 +25,7 @@ Rule = Literal["", "reward_collapse", "low_validation", "empty_steps"]
 
 
 class RewardCollapse(Strict):
-    """Stops a run if the deviation of returns within groups is far lower than in its first steps.
+    """Stops a run if the deviation of returns within groups becomes far lower than initially.
 
     A step's deviation is the mean over its groups, before any filter, of the standard deviation of
     their returns. Steps with all trajectories filtered out do not count.
@@ -108,8 +108,8 @@ class StopState:
         deviations, successes: deviation and success rate of up to `window` most recent non-empty
             steps.
         seen: number of non-empty steps so far.
-        empty: number of consecutive empty steps at the end.
-        empty_successes: success rates of up to `steps` most recent of these.
+        empty: number of empty steps since the last non-empty step.
+        empty_successes: success rates of the most recent of these, up to `steps`.
     """
 
     status: Status = ""
@@ -147,8 +147,6 @@ def after_collection(
     where: tuple[int, int],
 ) -> StopState:
     """The state after a step was played and filtered, before its update.
-
-    The state of a run that has ended does not change.
 
     Args:
         mean_deviation: mean over all groups, before the filter, of the deviation of returns.

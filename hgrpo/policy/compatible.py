@@ -1,7 +1,7 @@
 """Checks that a saved policy matches its base and its study, before weights are loaded.
 
-The config is compared with the base's config and the study's settings, because only the weights
-have a checksum and an edited config would change the model.
+The config has no checksum, and an edited config would change the model. It is therefore compared
+with the base's config and the study's settings.
 """
 
 from collections.abc import Collection
@@ -14,7 +14,7 @@ from hgrpo.errors import UserError
 from hgrpo.policy.settings import LoraConfig, ModelConfig
 
 LORA_CONFIG, LORA_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-# Config keys that do not affect the model: names, the type of the weights, and a version.
+# Config keys that do not affect the model: names, the dtype of the weights, and a version.
 _BOOKKEEPING = {"_name_or_path", "architectures", "dtype", "transformers_version"}
 # Keys of a LoRA config that may differ from PEFT's default. Some record the origin and task; the
 # others are compared with the study's settings.
@@ -30,7 +30,7 @@ def check_policy(
     """Check that a saved policy can be loaded with this base and these settings.
 
     Args:
-        ignored: keys of a LoRA adapter's config that may have any value.
+        ignored: keys of a LoRA adapter's config that are not checked.
 
     Raises:
         UserError: as `check_adapter`, and as `check_lora` (LoRA) or `check_architecture` (full

