@@ -8,8 +8,7 @@ from hgrpo.agent.conversation import Replies
 from hgrpo.agent.template import ChatTemplate, Pieces, first_difference, together
 from hgrpo.errors import UserError
 
-# A trial conversation (observations, replies), which must give the same tokens if tokenised as a
-# whole and turn by turn.
+# A trial conversation. Tokenising it as a whole and turn by turn must give the same tokens.
 _TRIAL = (
     ("\n a hall ", "a door 12\n\n", "  the coin's"),
     ("go to door 1", "open door 12", "think: it's there"),

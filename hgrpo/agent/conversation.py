@@ -99,10 +99,9 @@ class Conversation(Replies):
 
 
 def conversation_for(base: Path, system: str | None = None) -> "Conversation | ChatConversation":
-    """The conversation of a base: in the plain format if its tokenizer has the required tokens,
-    or else with its chat template.
+    """The conversation of a base, in plain format if its tokenizer has the required tokens.
 
-    If `system` is None, the chat template chooses the system message.
+    All others require a chat template, which chooses the system message if `system` is None.
 
     Raises:
         UserError: the tokenizer or chat template is missing or unreadable, `system` is set for the

@@ -50,8 +50,7 @@ _TRIALS = {
 class Pieces:
     """The fixed texts of a chat template.
 
-    A finished conversation is rendered as: head, observation, ask, reply, answer, observation, ask,
-    ..., reply, tail.
+    A finished conversation has the order head, observation, ask, reply, answer, ..., reply, tail.
 
     Attributes:
         head: one text or, with a system text, three: the text before the system text, the system

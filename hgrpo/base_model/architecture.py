@@ -93,7 +93,7 @@ def capped_architecture(folder: Path, max_length: int | None) -> "PretrainedConf
     """The config for loading a model, with all dropout set to 0 and at most `max_length` positions.
 
     Raises:
-        UserError: as `architecture`.
+        UserError: see `architecture`.
     """
     config = architecture(folder)
     # Gradient checkpointing requires training mode, in which dropout would be active.
@@ -109,7 +109,7 @@ def played_architecture(folder: Path, max_length: int | None) -> "PlainConfig | 
     """The config for inference with saved weights: a `PlainConfig`, or `capped_architecture`.
 
     Raises:
-        UserError: as `config_without_code` and `architecture`.
+        UserError: see `config_without_code` and `architecture`.
     """
     path = folder / "config.json"
     config = config_without_code(path, str(path))

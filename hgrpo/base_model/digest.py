@@ -65,7 +65,7 @@ def identity(folder: Path) -> dict[str, str]:
     """Hashes that identify a base: of the whole base, and of its companion files.
 
     Raises:
-        UserError: as `any_digest`.
+        UserError: see `any_digest`.
     """
     summary = folder / SUMMARY
     beside = _read_summary(folder)["companions"] if summary.is_file() else companions_digest(folder)

@@ -1,4 +1,4 @@
-"""The folder of a base model: companion files of the weights, and access for stages."""
+"""Lists the companion files in the folder of a base model, and unpacks them for loading."""
 
 from pathlib import Path
 

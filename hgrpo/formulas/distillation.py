@@ -229,7 +229,7 @@ class OPDTopKReverseKL(Truncation):
 class OPDTopKRenormalised(Truncation):
     """The reverse KL of both distributions conditioned on the set.
 
-    A control of OPDTopKReverseKL that is not in the original.
+    This is a control for OPDTopKReverseKL, and is not in the original.
     """
 
     needs = ("truncates", "several_tokens")
@@ -241,7 +241,7 @@ class OPDTopKRenormalised(Truncation):
 class OPDTopKTail(Truncation):
     """The reverse KL with all tokens outside the set merged into one.
 
-    A control of OPDTopKReverseKL that is not in the original.
+    This is a control for OPDTopKReverseKL, and is not in the original.
     """
 
     def divergence(self, student: Tensor, teacher: Tensor, support: Tensor) -> Tensor:
@@ -249,9 +249,9 @@ class OPDTopKTail(Truncation):
 
 
 class OPDTopKForwardKL(Truncation):
-    """The terms of the forward KL within the set, weighted by the teacher.
+    """The forward KL restricted to the set, with tokens weighted by the teacher.
 
-    A control of OPDTopKReverseKL that is not in the original.
+    This is a control for OPDTopKReverseKL, and is not in the original.
     """
 
     def divergence(self, student: Tensor, teacher: Tensor, support: Tensor) -> Tensor:

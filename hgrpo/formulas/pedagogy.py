@@ -30,7 +30,7 @@ def product_reward(success: Tensor, penalty: Tensor, strength: float) -> Tensor:
 
 
 def additive_reward(success: Tensor, penalty: Tensor, strength: float) -> Tensor:
-    """Success - strength penalty: an expected failure can earn more than a surprising success."""
+    """Success - strength * penalty: an expected failure can earn more than a surprising success."""
     return success - strength * penalty
 
 
@@ -89,7 +89,7 @@ class StudentGRPO(Rule):
 class TeacherRL(StudentGRPO):
     """The teacher is rewarded for success minus the student's surprisal; imitation is plain.
 
-    A control from the original.
+    This is a control from the original.
     """
 
     needs = ("groups", "teacher_steps", "penalty_counts")

@@ -49,7 +49,7 @@ class Rule(Strict, ABC):
         """The loss of each seed, and log columns."""
 
     def token_credit(self, seen: Seen) -> Tensor | None:
-        """The rule's own advantage of each token, [S, N, K, M, T]; None to use the run's."""
+        """The rule's own advantage of each token, [S, N, K, M, T], or None to use the run's advantages."""
 
     def screen(self, rollout: Rollout, uniform: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """1 for rollouts included in the update, [S, N, K], and log columns.
@@ -61,7 +61,7 @@ class Rule(Strict, ABC):
 
 
 class TokenRule(Rule):
-    """A rule with a loss that is a weighted sum of per-token terms."""
+    """Base class of rules whose loss is a weighted sum of per-token terms."""
 
     @abstractmethod
     def terms(self, logprobs: Tensor, old: Tensor, advantages: Tensor) -> Tensor:
@@ -72,7 +72,7 @@ class TokenRule(Rule):
         """
 
     def clipped(self, logprobs: Tensor, old: Tensor, advantages: Tensor) -> Tensor | None:
-        """Fraction of tokens with a gradient of 0 due to clipping; None for rules without clip."""
+        """Fraction of tokens with a gradient of 0 due to clipping; None if the rule does not clip."""
 
     def columns(self, seen: Seen) -> Mapping[str, Tensor]:
         """Values to log as means, by column, [S, N, K, M, T] each."""
@@ -84,7 +84,7 @@ class TokenRule(Rule):
 
 
 class GroupRule(Rule):
-    """A rule with a loss that is a mean over groups of a function of whole rollouts."""
+    """Base class of rules whose loss is a mean over groups, computed from whole rollouts."""
 
     grouped = True
 

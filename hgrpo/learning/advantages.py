@@ -103,7 +103,7 @@ def advantage_shares(advantages: Sequence[np.ndarray]) -> dict[str, float | None
 def size_caution(
     sizes: Mapping[str, float | None], alpha: float, floor: float, flat: str = ""
 ) -> str:
-    """Warning if the scale of turn credit makes it, or the return, ineffective, or "".
+    """Warnings about the size and distribution of turn credit and advantages, or "".
 
     Args:
         sizes: entries of `log_row.advantage_row`; missing entries and None are ignored.

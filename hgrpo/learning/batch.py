@@ -39,7 +39,7 @@ class SampledSequence:
 
     @property
     def sampled(self) -> int:
-        """N."""
+        """Number of sampled tokens, N."""
         return sum(end - start for start, end in self.spans)
 
 
@@ -141,7 +141,7 @@ def group_advantages(
 
 
 def scale_advantages(trajectories: Sequence[Trajectory], rms: float) -> float:
-    """Scale the trajectories' advantages to a root mean square over turns of `rms`.
+    """Scale the trajectories' advantages so that their root mean square over turns is `rms`.
 
     Returns:
         The factor; 1 if all advantages are 0.

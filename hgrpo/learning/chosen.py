@@ -22,7 +22,7 @@ class Chosen:
 
     Attributes:
         trajectories: G arrays bool [K], whether the update uses each trajectory.
-        weights: float64 [G], factors of the groups' advantages.
+        weights: float64 [G], factors by which to multiply the groups' advantages.
         empty: whether the filter removed all trajectories.
         row: log entries of the filter; empty without a filter.
     """
@@ -34,7 +34,7 @@ class Chosen:
 
     @property
     def flat(self) -> np.ndarray:
-        """One bool per trajectory of the step, group by group."""
+        """Whether the update uses each trajectory, bool [G * K], group by group."""
         return np.concatenate(self.trajectories)
 
 

@@ -40,9 +40,9 @@ def collapse_metrics(
     """All metrics, per sequence and per token.
 
     Metrics per token have the suffix `_per_token`. As in RAGEN, they apply the same formulas to the
-    mean log-prob of each reply's tokens, so that long replies do not outweigh short ones. They are
-    not the metrics per sequence divided by a length, because the marginal averages over prompts
-    after the division.
+    mean log-prob of each reply's tokens, so that long replies do not outweigh short ones. They
+    differ from the metrics per sequence divided by a length, because log-probs are divided before
+    the marginal averages over prompts.
 
     Args:
         logprobs: float64 [n, N].
@@ -50,10 +50,10 @@ def collapse_metrics(
         tokens: integers [n], the number of tokens of each reply.
 
     Returns:
-        `pairs` n, `prompts` N, `tokens` (their mean), `information_bound` log N, and in nats, as
+        `pairs` n, `prompts` N, `tokens` (mean per reply), `information_bound` log N; in nats, as
         means over replies, `matched`, `marginal`, `mutual_information` I(X;Z),
-        `conditional_entropy` H(Z|X) and `entropy` H(Z). Also `retrieval_at_<k>` and
-        `chance_at_<k>`, the shares from `retrieval` and `chance`, for k in `BEST`.
+        `conditional_entropy` H(Z|X) and `entropy` H(Z); and for k in `BEST`, `retrieval_at_<k>` and
+        `chance_at_<k>`, the results of `retrieval` and `chance`.
     """
     prompts = logprobs.shape[1]
     per_token = information(logprobs / tokens[:, None], columns)

@@ -277,8 +277,7 @@ def store_advantages(
 def save_critic(critic: Critic | None, path: Path, base: str) -> None:
     """Write the critic's trained tensors; `base` is the digest of the base model.
 
-    All arms write the file, because they share a Snakemake rule. Without a critic, it contains no
-    tensors.
+    All arms write the file, as they share a Snakemake rule. Without a critic, it has no tensors.
     """
     write_tensors(critic.weights() if critic else {}, path, {_BASE: base})
 
@@ -297,4 +296,4 @@ def check_critic(path: Path, base: str) -> None:
         if other != base:
             raise UserError(f"{path}: the critic belongs to base model {other}, not {base}")
         if not file.keys():
-            raise UserError(f"{path}: no critic in this file; the arm had `advantage: group`")
+            raise UserError(f"{path}: no critic in this file, because the arm had `advantage: group`")

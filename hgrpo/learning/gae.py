@@ -4,9 +4,8 @@
     A_t     = delta_t + gamma lambda A_{t+1}
 
 See Schulman et al. 2016, "High-Dimensional Continuous Control Using Generalized Advantage
-Estimation", https://arxiv.org/abs/1506.02438. The value after the last action is `final`. It
-is the critic's value if `truncation` is `bootstrap` and the turn cap or the context length ended
-the episode, and 0 in all other cases.
+Estimation", https://arxiv.org/abs/1506.02438. The value after the last action is `final`: with
+`truncation: bootstrap` the critic's value if the turn cap or the context ended the episode, else 0.
 
 All arrays are float64 and contain only the sampled tokens of one trajectory, turn by turn. Tokens
 of the environment are not actions, so the last token of a reply is followed by the first token of
@@ -39,7 +38,7 @@ class Estimate:
 def gae(
     rewards: np.ndarray, values: np.ndarray, gamma: float, lam: float, final: float = 0
 ) -> np.ndarray:
-    """A_t of the formula above, with the shape [N] of `rewards` and `values`."""
+    """The advantages A_t defined above, with the shape [N] of `rewards` and `values`."""
     advantages = np.zeros(len(values))
     following, value_after = 0.0, final
     for t in reversed(range(len(values))):

@@ -193,7 +193,7 @@ def imitate(
 
 
 def _added(total: torch.Tensor | None, more: torch.Tensor | None) -> torch.Tensor | None:
-    """Add a gradient to the first one in place; None means no gradient."""
+    """Add the gradient `more` to `total` in place; None represents a missing gradient."""
     if total is None or more is None:
         # Copy, because autograd may return the same tensor for two weights.
         return more.clone() if more is not None else total

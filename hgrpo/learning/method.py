@@ -147,7 +147,7 @@ class MethodConfig(Strict):
         return compares and "alpha" not in self.credit.declared.demands
 
     def credit_caution(self, flat: bool, sizes: Mapping[str, float | None] | None = None) -> str:
-        """Warning if turn credit or the return has little effect on updates, or "".
+        """Warnings if turn credit or the return has little effect on updates, or "".
 
         Args:
             flat: whether `is_flat` was true for the credit of all groups.

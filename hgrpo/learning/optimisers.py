@@ -24,7 +24,7 @@ _SMALLEST_NORM = 1e-7
 def sft_optimisers(policy: Policy, settings: SftConfig) -> list[Optimizer]:
     """Muon for hidden matrices under full tuning, and AdamW for everything else.
 
-    AdamW is Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization",
+    For AdamW, see Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization",
     https://arxiv.org/abs/1711.05101. Embeddings and the head stay with AdamW, as the authors of
     Muon advise (https://kellerjordan.github.io/posts/muon/). Muon orthogonalises in the dtype
     of the forward pass.
@@ -105,14 +105,13 @@ class Muon(Optimizer):
     """Muon, an optimiser that steps along the orthogonalised momentum of each matrix.
 
     Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks",
-    https://kellerjordan.github.io/posts/muon/. With `dtype` bfloat16, it equals torch.optim.Muon
-    (default options) bit for bit. Another dtype is faster on processors without bfloat16
-    instructions, where orthogonalisation would take 90 % of the time to fine-tune a tiny model.
+    https://kellerjordan.github.io/posts/muon/. `dtype` is the dtype of the orthogonalisation. With
+    bfloat16, results equal torch.optim.Muon (default options) bit for bit. float32 is faster on
+    processors without bfloat16 instructions, where orthogonalisation in bfloat16 would take 90 % of
+    the time to fine-tune a tiny model.
 
     A step moves a matrix by lr * sqrt(max(1, rows / columns)) times the orthogonalised Nesterov
     momentum. Weight decay is decoupled: a step multiplies weights by 1 - lr * weight_decay.
-
-    `dtype` is the dtype of the orthogonalisation.
     """
 
     def __init__(

@@ -187,7 +187,7 @@ class Round:
     def _collect(
         self, tasks: Sequence[Task], step: int, on_trajectory: Callable[[], None]
     ) -> list[Group]:
-        """Play one group per task; the ranks divide the groups, and each receives all of them."""
+        """Play one group per task; each rank plays a part of the tasks but receives all groups."""
         ranks, rollouts = self.learner.ranks, self.learner.training.rollouts_per_task
         stream = training_step(self.id.seed, self.id.index, step, self.id.method.stream)
         mine = self.collector.collect(ranks.share(tasks), rollouts, stream, on_trajectory)

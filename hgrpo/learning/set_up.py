@@ -70,7 +70,7 @@ class RoundInputs:
     critic: Path | None = None
 
     def files(self) -> list[Path]:
-        """The round's input files besides the base and the tasks."""
+        """The round's input files, excluding the base and the tasks."""
         folders = [folder for folder in (self.sft, self.policy, self.fitted) if folder]
         in_folders = (path for folder in folders for path in files_in(folder))
         critic = [self.critic] if self.critic else []
@@ -155,7 +155,6 @@ def set_up(
 def _learner(
     policy: Policy, method: MethodConfig, settings: RoundSettings, ranks: Ranks
 ) -> Learner:
-    """The learner of a policy, with a fresh optimiser."""
     training = settings.training
     parameters = [parameter for _, parameter in policy.trainable]
     decay = training.weight_decay

@@ -95,7 +95,7 @@ class GaeConfig(Strict):
 
 
 class CriticConfig(Strict):
-    """The critic: the SFT policy with a value head instead of the language-model head."""
+    """Settings of the critic, which is the SFT policy with a value head instead of its LM head."""
 
     lr: float = Field(1e-3, gt=0, description="learning rate of the critic's AdamW")
     minibatches: int = Field(

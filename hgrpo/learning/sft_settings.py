@@ -6,7 +6,7 @@ from hgrpo.config.strict import Strict
 
 
 class SftConfig(Strict):
-    """Supervised fine-tuning on expert trajectories."""
+    """Settings of supervised fine-tuning on expert trajectories."""
 
     adapter: str | None = Field(
         None,

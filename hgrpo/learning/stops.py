@@ -70,7 +70,7 @@ class LowValidation(Strict):
 
 
 class EmptySteps(Strict):
-    """Stops a run if the filter removes whole batches."""
+    """Stops a run if the filter removes all trajectories of consecutive batches."""
 
     steps: int = Field(5, gt=0, description="consecutive empty steps before the run stops")
     solved_above: float = Field(
@@ -185,7 +185,7 @@ def _after_played(
     success: float,
     where: tuple[int, int],
 ) -> StopState:
-    """Stop if all steps of the window are below the limit and later than the baseline."""
+    """Stop if the window starts after the baseline and all its deviations are below the limit."""
     deviations = (*state.deviations, deviation)[-rule.window :]
     successes = (*state.successes, success)[-rule.window :]
     baseline = _mean(deviations) if state.seen == rule.window else state.baseline
@@ -211,7 +211,7 @@ def _low_steps(state: StopState, rule: RewardCollapse) -> int:
 
 
 def after_evaluations(config: StopConfig, validation_successes: Sequence[float]) -> Rule | None:
-    """The rule that stops a run after these rounds, or None.
+    """The rule that stops a run after the rounds so far, or None.
 
     Args:
         validation_successes: success rates on the validation panel of all rounds so far, from

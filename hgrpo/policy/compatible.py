@@ -33,7 +33,7 @@ def check_policy(
         ignored: keys of a LoRA adapter's config that are not checked.
 
     Raises:
-        UserError: as `check_adapter`, and as `check_lora` (LoRA) or `check_architecture` (full
+        UserError: see `check_adapter`, and `check_lora` (LoRA) or `check_architecture` (full
             tuning).
     """
     lora = config.adapt == "lora"
@@ -54,7 +54,7 @@ def check_adapter(folder: Path, lora: bool) -> None:
 
     Raises:
         UserError: a file is missing or damaged, the folder holds the other kind of policy, or the
-            weights do not match their checksum; or as `config_without_code`.
+            weights do not match their checksum; see also `config_without_code`.
     """
     config_name, weights_name = policy_files(lora)
     for name in (config_name, weights_name):
@@ -134,7 +134,7 @@ def check_lora(adapter: Path, settings: LoraConfig, ignored: Collection[str] = (
     ):
         if value != setting:
             raise UserError(
-                f"{path}: {key}: {value!r}, but `lora.{name}` of the model is {setting!r}"
+                f"{path}: {key}: {value!r}, but the study's model has `lora.{name}`: {setting!r}"
             )
     from peft import LoraConfig as PeftConfig
 

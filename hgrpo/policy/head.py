@@ -101,7 +101,7 @@ class _Stand:
 
 
 class _Float32Linear:
-    """A linear layer that multiplies in float32; coarser types would distort importance ratios."""
+    """A linear layer in float32; lower precision would distort importance ratios."""
 
     def __init__(self, layer: nn.Linear):
         self.weight = layer.weight.float()

@@ -47,7 +47,7 @@ def load_player(config: ModelConfig, base: Path, adapter: Path) -> Policy | Save
     """Load a policy for inference only.
 
     Raises:
-        UserError: as `load_policy`.
+        UserError: see `load_policy`.
     """
     if config.adapt == "lora":
         return load_policy(config, base, adapter)
@@ -63,11 +63,11 @@ def load_policy(
 ) -> Policy:
     """Load a policy for training: a saved one, or a new one on the base if `adapter` is None.
 
-    With LoRA, a base without adapter gets a new one: the A matrices are drawn from the stream
-    ("lora-init", seed), the B matrices are zero.
+    With LoRA, a new policy has a new adapter. Its A matrices are drawn from the stream
+    ("lora-init", seed), and its B matrices are zero.
 
     Raises:
-        UserError: as `check_policy` and `check_head`; a saved weight is not finite; a tensor is
+        UserError: see `check_policy` and `check_head`; a saved weight is not finite; a tensor is
             missing or does not match config.json or the adapter's base; the model has no module for
             a name in `lora.targets`; or the model does not support the setting `attention`.
     """

@@ -94,7 +94,7 @@ class Policy:
         """Make the policy saved in `adapter` the reference policy.
 
         Raises:
-            UserError: as `check_policy`, `finite_weights` and, with full tuning, `load_model`.
+            UserError: see `check_policy`, `finite_weights` and, with full tuning, `load_model`.
         """
         check_policy(self.config, self.base_folder, adapter)
         finite_weights(adapter, self.lora)

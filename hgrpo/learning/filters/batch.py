@@ -105,7 +105,7 @@ def effective_number(weights: np.ndarray) -> float | None:
 
 
 def selection_weights(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
-    """Softmax probabilities of the remaining groups for top_p with softmax, else scores; [n]."""
+    """Softmax probabilities [n] of remaining groups if top_p uses them, or else their scores."""
     remaining = np.asarray(scores, dtype=np.float64)[remaining_groups(scores, config)]
     by_mass = config.strategy == "top_p" and config.mode == "softmax" and not config.soft
     return softmax(remaining, config) if by_mass and len(remaining) else remaining

@@ -30,7 +30,7 @@ _CHUNK = 2**24
 
 @dataclass(frozen=True)
 class Measuring:
-    """Settings of the computation.
+    """Settings of the gradient computation.
 
     Attributes:
         training: provides temperature, clip, reduction and micro-batch size.
@@ -61,7 +61,7 @@ class GroupGradients(NamedTuple):
 
 
 def group_size(lengths: Sequence[int], reduction: Reduction) -> int:
-    """The divisor of a sum over a group's tokens: its number of sampled tokens or trajectories.
+    """The divisor of sums over a group: its number of sampled tokens, or of trajectories.
 
     With the reduction `constant`, the token weights include the constant.
     """

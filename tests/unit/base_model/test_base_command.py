@@ -162,7 +162,7 @@ def test_a_token_without_an_embedding_is_named(command, source, capsys):
     command(source)
     tokenizer.add_tokens(["<most>"])
     tokenizer.save(str(source / "tokenizer.json"))
-    expected = "'<most>' is token 5, but the model has only 5 embeddings"
+    expected = "tokenizer.json: '<most>' is token 5, but the model has only 5 embeddings"
     assert expected in refused(command, capsys, source)
 
 
