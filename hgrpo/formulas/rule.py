@@ -49,7 +49,7 @@ class Rule(Strict, ABC):
         """The loss of each seed, and log columns."""
 
     def token_credit(self, seen: Seen) -> Tensor | None:
-        """The rule's own advantage of each token, [S, N, K, M, T], or None to use the run's advantages."""
+        """The rule's own advantage of each token, [S, N, K, M, T]; None: use the run's."""
 
     def screen(self, rollout: Rollout, uniform: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """1 for rollouts included in the update, [S, N, K], and log columns.
@@ -72,7 +72,7 @@ class TokenRule(Rule):
         """
 
     def clipped(self, logprobs: Tensor, old: Tensor, advantages: Tensor) -> Tensor | None:
-        """Fraction of tokens with a gradient of 0 due to clipping; None if the rule does not clip."""
+        """Fraction of tokens with a gradient of 0 due to clipping, or None for rules without clip."""
 
     def columns(self, seen: Seen) -> Mapping[str, Tensor]:
         """Values to log as means, by column, [S, N, K, M, T] each."""

@@ -296,4 +296,4 @@ def check_critic(path: Path, base: str) -> None:
         if other != base:
             raise UserError(f"{path}: the critic belongs to base model {other}, not {base}")
         if not file.keys():
-            raise UserError(f"{path}: no critic in this file, because the arm had `advantage: group`")
+            raise UserError(f"{path}: no critic in this file; the arm had `advantage: group`")
