@@ -6,7 +6,7 @@ from hgrpo.config.strict import Strict
 
 
 class TinyModel(Strict):
-    """A small model of the Qwen2 architecture, trained from random weights on environment text."""
+    """A small model of the Qwen2 architecture with random initial weights, for environment text."""
 
     hidden_size: int = Field(128, gt=0, description="width of the hidden states")
     layers: int = Field(3, gt=0, description="transformer layers")

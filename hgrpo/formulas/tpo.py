@@ -42,7 +42,7 @@ class Target(Rule):
 
 
 class TPO(Target, GroupRule):
-    """Cross-entropy to a target over a group's rollouts: the old policy, tilted by their skills.
+    """Cross-entropy to a target over a group's rollouts: the old policy, tilted by advantages.
 
     Kept: the target over a group's rollouts, anchored at the behaviour policy.
     """

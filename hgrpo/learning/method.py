@@ -79,7 +79,7 @@ class MethodConfig(Strict):
         ge=0,
         le=1,
         description="weight of the trajectory's advantage in a turn's advantage; turn credit has "
-        "weight 1 - alpha. Required with turn credit; must be 1 without it and with a critic",
+        "weight 1 - alpha. Required with turn credit; must be 1 for credit.kind flat and critics",
     )
     group_norm: GroupNorm = Field(
         "std",

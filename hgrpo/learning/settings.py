@@ -242,8 +242,8 @@ class TrainingConfig(Strict):
     invalid_action_penalty: float = Field(
         0.0,
         ge=0,
-        description="the return of a trajectory is reduced by this times its share of inadmissible "
-        "actions",
+        description="penalty coefficient: this value times a trajectory's share of inadmissible "
+        "actions is subtracted from its return",
     )
     carry_policy: bool = Field(
         True,
