@@ -66,7 +66,7 @@ class Pieces:
     tail: str
 
 
-# File in configs/chat_templates -> marks by which templates of its model family are recognised.
+# File in configs/chat_templates -> strings that identify templates of its model family.
 _STAND_INS = {
     "llama3": {"<|start_header_id|>"},
     "gemma": {"<start_of_turn>"},
@@ -92,7 +92,7 @@ class ChatTemplate:
         environment = ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols]
         )
-        # The `tojson` of jinja2 would escape characters for HTML.
+        # Replace the `tojson` of jinja2, which escapes characters for HTML.
         environment.filters["tojson"] = partial(json.dumps, ensure_ascii=False)
         environment.globals["raise_exception"] = _refuse
         try:

@@ -75,7 +75,7 @@ def architecture(folder: Path) -> "PretrainedConfig":
     Raises:
         UserError: transformers cannot load config.json. The message names the file.
     """
-    # Imported here because transformers takes a second to import and a `PlainConfig` does without.
+    # Imported here because it takes a second, and a `PlainConfig` does not require it.
     from transformers import AutoConfig
 
     try:

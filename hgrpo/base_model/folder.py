@@ -5,7 +5,7 @@ from pathlib import Path
 from hgrpo.archive import unpacked
 
 ARCHIVE = "companions.tar.gz"
-# Config, tokenizer and chat template: the files kept of a Hugging Face model besides its weights.
+# Files that are kept of a Hugging Face model besides its weights: config, tokenizer, chat template.
 COMPANIONS = (
     *("config.json", "tokenizer.json", "tokenizer_config.json"),
     *("special_tokens_map.json", "added_tokens.json", "chat_template.jinja"),

@@ -203,7 +203,7 @@ def _link(source: Path, target: Path) -> None:
     # Resolve symbolic links, which the hub's cache uses.
     source = source.resolve()
     with suppress(OSError):
-        # Snakemake touches outputs, which would modify another user's file through a hard link.
+        # Do not link to files of other users, because Snakemake touches outputs.
         if source.stat().st_uid == os.getuid():
             os.link(source, target)
             return

@@ -72,7 +72,7 @@ class TokenRule(Rule):
         """
 
     def clipped(self, logprobs: Tensor, old: Tensor, advantages: Tensor) -> Tensor | None:
-        """Fraction of tokens with a gradient of 0 due to clipping; None for rules without a clip."""
+        """Fraction of tokens with gradient 0 due to clipping; None for rules without a clip."""
 
     def columns(self, seen: Seen) -> Mapping[str, Tensor]:
         """Values to log as means, by column, [S, N, K, M, T] each."""

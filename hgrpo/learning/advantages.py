@@ -17,12 +17,12 @@ from hgrpo.standardise import standardise
 TurnNorm = Literal["position", "group", "none"]
 GroupNorm = Literal["std", "sample_std", "mean"]
 DeadGroups = Literal["skip", "skip_equal_returns", "keep"]
-# Below this share, advantages with zero-mean credit have a correlation of at least 0.995 with flat
-# GRPO's.
+# Below this `turn_share`, advantages with zero-mean credit have a correlation of at least 0.995 with
+# those of flat GRPO.
 _FAINT = 0.01
 # Above this `offset_share`, 85 % of the advantages' absolute sum has one sign.
 _ONE_SIDED = 0.7
-# For Gaussian advantages, the largest 1 % of turns holds 8 % of the sum of squares.
+# Above this `top_share`, few turns dominate. For Gaussian advantages, `top_share` is 0.08.
 _WILD = 0.9
 
 

@@ -113,7 +113,7 @@ def _with_lora(
         lora_dropout=0.0,
         task_type="CAUSAL_LM",
     )
-    # Redraw, because PEFT uses torch's global generator, whose seed differs between processes.
+    # Seed torch's global generator, from which PEFT draws, because it differs between processes.
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(key("lora-init", seed) % 2**63)
         return peft.get_peft_model(model, lora)
