@@ -9,11 +9,11 @@ class TinyModel(Strict):
     """A small model of the Qwen2 architecture with random initial weights, for environment text."""
 
     hidden_size: int = Field(128, gt=0, description="width of the hidden states")
-    layers: int = Field(3, gt=0, description="transformer layers")
-    heads: int = Field(2, gt=0, description="attention heads")
+    layers: int = Field(3, gt=0, description="number of transformer layers")
+    heads: int = Field(2, gt=0, description="number of attention heads")
     kv_heads: int = Field(2, gt=0, description="number of key-value heads")
     intermediate_size: int = Field(256, gt=0, description="width inside the feed-forward layers")
-    max_positions: int = Field(1024, gt=0, description="longest conversation, in tokens")
+    max_positions: int = Field(1024, gt=0, description="maximum conversation length in tokens")
     max_vocab: int = Field(
         2048,
         gt=256,

@@ -17,8 +17,8 @@ from hgrpo.standardise import standardise
 TurnNorm = Literal["position", "group", "none"]
 GroupNorm = Literal["std", "sample_std", "mean"]
 DeadGroups = Literal["skip", "skip_equal_returns", "keep"]
-# Below this `turn_share`, advantages with zero-mean credit have a correlation of at least 0.995 with
-# those of flat GRPO.
+# Below this `turn_share`, advantages with zero-mean credit have a correlation of at least 0.995
+# with those of flat GRPO.
 _FAINT = 0.01
 # Above this `offset_share`, 85 % of the advantages' absolute sum has one sign.
 _ONE_SIDED = 0.7

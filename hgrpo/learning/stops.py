@@ -89,7 +89,7 @@ class StopConfig(Strict):
         None, description="stop if returns no longer differ within groups; null: off"
     )
     low_validation: LowValidation | None = Field(
-        None, description="stop at low success on the validation panel; null: off"
+        None, description="stop if success on the validation panel is low; null: off"
     )
     empty_steps: EmptySteps | None = Field(
         None, description="stop after consecutive empty batches; null: off"

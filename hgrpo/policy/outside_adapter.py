@@ -22,12 +22,7 @@ _DROPOUT = "lora_dropout"
 
 
 def trained_on(base: Path, env: str) -> dict[str, str]:
-    """Entry of `sft/summary.json` that other studies use to check the adapter.
-
-    Args:
-        base: folder of the base model.
-        env: name of the environment.
-    """
+    """Entry of `sft/summary.json` that other studies use to check the adapter."""
     return {**identity(base), "env": env}
 
 

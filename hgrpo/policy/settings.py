@@ -33,7 +33,7 @@ class LoraConfig(Strict):
 class ModelConfig(Strict):
     """Settings of the policy's base model and of its trained weights."""
 
-    name: str = Field(description="the model's name, and the name of its file without `.yaml`")
+    name: str = Field(description="the model's name, equal to its file name without `.yaml`")
     tiny: TinyModel | None = Field(None, description="build a tiny base with random weights")
     path: str | None = Field(
         None,
@@ -47,9 +47,9 @@ class ModelConfig(Strict):
         description="system text of a chat model's conversations; null: the template's default",
     )
     adapt: Literal["full", "lora"] = Field(
-        "full", description="trained weights: full: all weights; lora: an adapter"
+        "full", description="weights to train. full: all weights; lora: a LoRA adapter"
     )
-    lora: LoraConfig = Field(LoraConfig(), description="the adapter, if `adapt: lora`")
+    lora: LoraConfig = Field(LoraConfig(), description="the adapter, with `adapt: lora`")
     train_dtype: Literal["auto", "float32", "bfloat16"] = Field(
         "auto",
         description="autocast dtype of training passes; master weights are float32; auto: bfloat16 "
@@ -59,7 +59,7 @@ class ModelConfig(Strict):
         "float32", description="dtype of the frozen base with `adapt: lora`"
     )
     attention: Literal["eager", "sdpa", "flash_attention_2"] = Field(
-        "eager", description="attention of training passes; eager is fastest for a tiny model"
+        "eager", description="attention kernel in training; eager is fastest for a tiny model"
     )
     gradient_checkpointing: bool = Field(
         False, description="recompute layers in the backward pass, to save memory"

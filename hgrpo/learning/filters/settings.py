@@ -39,15 +39,15 @@ class FilterConfig(Strict):
     strategy: Strategy = Field(
         "top_p",
         description="top_p: the best groups up to a share of the scores (see `mode`); top_k: a "
-        "share of the groups; top_k_abs: a number of groups; min_p: groups with at least a share "
-        "of the best score; percentile: a band of ranks; within_group: the trajectories of every "
+        "share of the groups; top_k_abs: a number of groups; min_p: groups that reach a share of "
+        "the best score; percentile: a band of ranks; within_group: the trajectories of every "
         "group with the largest variance of returns",
     )
     value: float = Field(
         1.0,
         gt=0,
-        description="amount to keep: the share of top_p, top_k, min_p and within_group, in (0, 1]; "
-        "the number of groups of top_k_abs, up to `tasks_per_step`. top_p at 1 keeps all groups",
+        description="amount to keep. top_p, top_k, min_p and within_group: a share in (0, 1]; "
+        "top_k_abs: a number of groups, up to `tasks_per_step`. top_p with 1 keeps all groups",
     )
     low: float = Field(
         0.0, ge=0, le=1, description="percentile: lower end of the band; 0 is the lowest score"
