@@ -101,7 +101,8 @@ class Conversation(Replies):
 def conversation_for(base: Path, system: str | None = None) -> "Conversation | ChatConversation":
     """The conversation of a base, in plain format if its tokenizer has the required tokens.
 
-    All others require a chat template, which chooses the system message if `system` is None.
+    Bases with other tokenizers require a chat template. If `system` is None, the template chooses
+    the system message.
 
     Raises:
         UserError: the tokenizer or chat template is missing or unreadable, `system` is set for the

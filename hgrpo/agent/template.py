@@ -135,7 +135,7 @@ class ChatTemplate:
             ) from None
 
     def pieces(self, system: str | None = None) -> Pieces:
-        """Find the fixed texts; if `system` is None, the template chooses the system message.
+        """Extract the fixed texts; if `system` is None, the template chooses the system message.
 
         Raises UserError if the template does more than insert messages between fixed texts, e.g.
         trims messages, removes thoughts from earlier replies, or moves the system prompt.

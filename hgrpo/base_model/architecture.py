@@ -52,7 +52,7 @@ def config_without_code(path: Path, name: str) -> dict:
 
     Raises:
         UserError: the file is not a JSON mapping, the config refers to custom code, or the adapter
-            is not LoRA. (Configs of other adapters may refer to further folders.)
+            is not LoRA, because other types of adapters may refer to further folders.
     """
     try:
         config = json.loads(path.read_bytes())

@@ -91,7 +91,7 @@ def build(
     out: Path,
     pretrain: Callable[[Path], list[dict]] | None = None,
 ) -> dict:
-    """Fill `out` with a tiny model and its tokenizer, and return the summary.
+    """Write a tiny model and its tokenizer to `out`, and return the summary.
 
     Args:
         texts: environment text to train the tokenizer on.

@@ -9,7 +9,7 @@ All metrics are computed from one matrix, float [n, N]: entry [i, j] is the log-
 reply z_i under prompt x_j. The n replies were sampled from the policy, each under one of the N
 distinct prompts; `columns` [n] are the columns of these prompts.
 
-Formulas: RAGEN-2, https://arxiv.org/abs/2604.06268, and its code,
+The formulas follow RAGEN-2, https://arxiv.org/abs/2604.06268, and its code,
 https://github.com/mll-lab-nu/RAGEN, ragen/trainer/collapse_metrics.py, with three differences.
 Identical prompts share a column, so the bound log N and the chance level k / N use distinct
 prompts. All columns have equal weight, so with unequal numbers of replies per prompt, I(X;Z) may be

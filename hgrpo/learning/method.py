@@ -142,7 +142,7 @@ class MethodConfig(Strict):
 
     @property
     def _chooses_alpha(self) -> bool:
-        """Whether the arm trains with turn credit of a kind that does not determine alpha."""
+        """Whether the arm trains with turn credit of a kind that does not fix `alpha`."""
         compares = self.train and self.advantage == "group"
         return compares and "alpha" not in self.credit.declared.demands
 

@@ -103,7 +103,7 @@ class StopState:
     Attributes:
         status: "" while the run continues, `stopped` if it failed, or `solved`.
         rule: the rule that ended the run.
-        round, step: position of the end. `step` is None if the run ended between rounds.
+        round, step: where the run ended; `step` is None if it ended between rounds.
         baseline: mean deviation of the first `window` non-empty steps; None before they are played.
         deviations, successes: deviation and success rate of up to `window` most recent non-empty
             steps.
