@@ -185,7 +185,7 @@ def surprise(tmp_path, monkeypatch):
             "its advantages correlate negatively with the truth within trajectories",
         ),
         ("np.zeros(len(t.turns))", 0.5, "caution: Surprise: its credit is the same for all"),
-        ("np.arange(len(t.turns))", 0.5, "made so by turn_norm: position"),
+        ("np.arange(len(t.turns))", 0.5, "constant after turn_norm: position"),
         ("np.arange(len(t.turns))", 1.0, "caution: Surprise: alpha is 1, so its credit"),
     ],
 )

@@ -61,7 +61,7 @@ def test_all_play_has_continuations_and_the_groups_of_dynamic_sampling():
 @pytest.mark.parametrize(
     ("method", "index", "flat", "message"),
     [
-        ("Progressive", 1, (2, 2), "(0, too small, constant, or made so by turn_norm: position)"),
+        ("Progressive", 1, (2, 2), "(0, too small, or constant after turn_norm: position)"),
         ("Progressive", 1, (2, 1), ""),
         ("Progressive", 1, (), ""),
         # Before its first fit, TurnRD shares the return equally, as it should.

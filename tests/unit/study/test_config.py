@@ -198,7 +198,7 @@ MISTAKES = [
     (
         "studies",
         {"training": {"rollouts_per_task": 1, "stops": {"reward_collapse": {}}}},
-        "training.stops.reward_collapse: the trajectories of a group are compared, and",
+        "training.stops.reward_collapse: compares the trajectories of a group, so rollouts_",
     ),
     ("studies", {"training": {"kl": {"form": "k1"}}}, "training.kl.form: k1: the expected gradi"),
     ("studies", {"training": {"kl": {"minimum": 2}}}, "training.kl.minimum: 2 is above maximum, 1"),
@@ -514,7 +514,7 @@ def test_a_variant_does_not_inherit_an_alpha_that_its_credit_did_not_choose(conf
 @pytest.mark.parametrize(
     ("name", "flat", "reason"),
     [
-        ("Progressive", True, "made so by turn_norm: position"),
+        ("Progressive", True, "constant after turn_norm: position"),
         ("GiGPO", True, "its credit is the same for all turns of a trajectory"),
         ("Progressive", False, ""),
         *((name, True, "") for name in ("flatGRPO", "ZeroCredit", "RLOO", "PPO", "SFTOnly")),
