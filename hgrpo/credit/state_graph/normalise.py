@@ -84,7 +84,7 @@ def action_factor(graph: Graph, shrink: float, lone: str) -> np.ndarray:
     """Return the factor for the mean credit Q - V of each turn's action, [N].
 
     n is the number of counted turns with the turn's state and action. `shrink` moves the action's
-    value towards the state's, to (n Q + shrink V) / (n + shrink), as in ECPO ("When Denser Credit Is
+    value towards the state's, (n Q + shrink V) / (n + shrink), as in ECPO ("When Denser Credit Is
     Not Enough: Evidence-Calibrated Policy Optimization for Long-Horizon LLM Agent Training",
     https://arxiv.org/abs/2606.05885). Minus V, this is n / (n + shrink) times Q - V. With `lone:
     loo`, an action taken once is compared with the m - 1 other visits to its state only, as in
