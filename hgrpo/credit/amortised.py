@@ -45,7 +45,7 @@ class Settings(CreditSettings):
     fits = True
     demands = {"turn_norm": ("none", "its credit is an advantage already")}
     first_round_remark = (
-        "The value function is first fitted after this round, so only drawn turns have credit here."
+        "No value function has been fitted in the first round, so only drawn turns have credit."
     )
 
     counterfactual: CounterfactualSettings | None = Field(

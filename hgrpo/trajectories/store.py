@@ -167,7 +167,7 @@ def _read(path: Path, schema: pa.Schema, columns: Sequence[str], step: int | Non
             path, columns=list(columns), filters=rows, partitioning=None, **parquet.READ
         )
     except FileNotFoundError:
-        raise UserError(f"{path}: not found") from None
+        raise UserError(f"{path}: missing") from None
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: damaged, or not a table of a round ({one_line(error)})") from None
     return parquet.check_numbers(table, path, optional=("target", "credit", "advantage"))

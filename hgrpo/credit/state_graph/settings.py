@@ -28,16 +28,13 @@ class Key(Strict):
         "hidden state of the policy",
     )
     noop: Literal["raw", "carry"] = Field(
-        "carry",
-        description="carry: the state after an inadmissible action is the state before it; raw: it "
-        "is read from the observation",
+        "carry", description="carry: the state after an inadmissible action is the state before it"
     )
     theta: float = Field(
         0.9,
         gt=0,
         le=1,
-        description="sim: minimum similarity of two texts in the same state; hidden: minimum "
-        "cosine similarity",
+        description="sim: minimum similarity of two texts in a state; hidden: minimum cosine",
     )
     history: int = Field(0, ge=0, description="number of previous states that must also be equal")
     history_actions: bool = Field(
@@ -64,14 +61,13 @@ class Term(Strict):
     )
     credit: Literal["traj", "G-V", "Q-V", "td", "gain", "succ", "dist_pow", "logratio"] = Field(
         description="credit of a turn from its return-to-go G, action value Q, state value V and "
-        "next state's value V'. traj: the rollout's advantage; G-V; Q-V; td: gamma V' - V; gain: "
-        "V' - V; succ, dist_pow: V'; logratio: log(V' / V)"
+        "next state's value V'. traj: the rollout's advantage; G-V, Q-V: this difference; td: "
+        "gamma V' - V; gain: V' - V; succ, dist_pow: V'; logratio: log(V' / V)"
     )
     gamma: float = Field(0.95, gt=0, le=1, description="discount factor per turn")
     exp: Literal[0, 1] = Field(
         0,
-        description="mc_mean: exponent of gamma in the last turn of a success; dist: added to all "
-        "distances",
+        description="mc_mean: exponent of gamma in a success's last turn; dist: added to distances",
     )
     depth: Annotated[int, Field(ge=0)] | Literal["inf"] = Field(
         "inf",
@@ -123,9 +119,7 @@ class Term(Strict):
     gae: Literal["none", "instances", "distinct", "path"] = Field(
         "none", description="td: which later TD errors to add, see `with_later_errors` in values.py"
     )
-    gae_lambda: float = Field(
-        0.95, ge=0, le=1, description="td: decay of later TD errors per turn, multiplied by gamma"
-    )
+    gae_lambda: float = Field(0.95, ge=0, le=1, description="td: lambda of the later TD errors")
     scope: Literal["state", "task", "none"] = Field(
         "state", description="set of turns over which credit is normalised"
     )
@@ -140,8 +134,8 @@ class Term(Strict):
     gate: Literal["visits2", "actions2", "sign"] = Field(
         "visits2",
         description="states that get credit. visits2: those with at least two visits; actions2: "
-        "those with at least two actions; sign: all, where the turn of a single visit gets the "
-        "sign of its credit",
+        "those with at least two actions; sign: all, but a single visit gets the sign of its "
+        "credit",
     )
     weight: float = Field(1.0, gt=0, description="weight of the term in the step advantage")
 
@@ -194,9 +188,7 @@ class Term(Strict):
             ("gate", self.scope == "state", "scope: state"),
         )
         if self.value == "mc_mean" and self.credit == "td" and self.exp == 0:
-            raise ValueError(
-                "exp: 0 with credit: td omits the discount of the last turn; set `exp: 1`"
-            )
+            raise ValueError("exp: 0 with credit: td does not discount the last turn; set exp: 1")
         centred = self.scope == "state" and self.credit in CENTRED
         needs = "requires scope: state and a credit that is a difference from the state's value"
         if self.std == "mu_pop" and not centred:
@@ -217,9 +209,8 @@ class TrajectoryTerm(Strict):
     )
     rows: Literal["once", "cross_steps", "alive"] = Field(
         "once",
-        description="what statistics are computed over. once: rollouts; cross_steps: turns, so "
-        "that long rollouts have more weight; alive: for each turn number, the rollouts that "
-        "reached it",
+        description="sample of the statistics. once: rollouts; cross_steps: turns, so that long "
+        "rollouts have more weight; alive: for each turn number, the rollouts that reached it",
     )
     lone: Literal["zero", "return", "group"] = Field(
         "zero",
@@ -231,9 +222,7 @@ class TrajectoryTerm(Strict):
     def _check(self) -> "TrajectoryTerm":
         refuse_unread(self, ("lone", self.mode == "loo", "mode: loo"), prefix="trajectory.")
         if self.mode == "loo" and self.rows == "cross_steps":
-            raise ValueError(
-                f"rows: {self.rows} does not support mode: loo; use mode: mean or mean_std"
-            )
+            raise ValueError(f"rows: {self.rows} requires mode: mean or mean_std, got mode: loo")
         return self
 
 

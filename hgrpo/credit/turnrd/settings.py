@@ -25,9 +25,7 @@ class FitSettings(Strict):
     max_grad_norm: float = Field(
         1.0, gt=0, description="maximum gradient norm; larger gradients are scaled down"
     )
-    validation_share: float = Field(
-        0.1, gt=0, lt=0.5, description="share of tasks held out for validation"
-    )
+    validation_share: float = Field(0.1, gt=0, lt=0.5, description="share of validation tasks")
     patience: int = Field(
         1,
         gt=0,
@@ -56,15 +54,11 @@ class FitSettings(Strict):
     prior_weight: float = Field(0.0, ge=0, description="weight of KL(alpha || softmax(t / T))")
     entropy_weight: float = Field(0.0, ge=0, description="weight of the mean entropy of alpha")
     contrastive_weight: float = Field(
-        0.0,
-        ge=0,
-        description="weight of InfoNCE with the turns of successful trajectories as positives",
+        0.0, ge=0, description="weight of InfoNCE with the turns of successes as positives"
     )
     contrastive_temperature: float = Field(0.1, gt=0, description="temperature of InfoNCE")
     supervision_weight: float = Field(
-        0.0,
-        ge=0,
-        description="weight of KL(counterfactual target || alpha rescaled over the drawn turns)",
+        0.0, ge=0, description="weight of KL(counterfactual target || alpha over the drawn turns)"
     )
 
     @model_validator(mode="after")
@@ -88,8 +82,7 @@ class ModelSettings(Strict):
 
     version: Literal["v1", "v2"] = Field(
         "v2",
-        description="v1: attention of a learned query over the turns; v2: a score and a value "
-        "predicted for each turn",
+        description="v1: attention of a learned query over turns; v2: a score and value per turn",
     )
     layers: int = Field(2, gt=0, description="encoder layers")
     hidden: int = Field(128, gt=0, description="width of the encoder, a multiple of `heads`")
@@ -104,8 +97,7 @@ class ModelSettings(Strict):
     progress_prior: float = Field(
         1.0,
         ge=0,
-        description="v2: prior added to the score of the last turn, decreasing linearly to 0 at "
-        "the first",
+        description="v2: prior added to the last turn's score, linear from 0 at the first",
     )
     film: bool = Field(False, description="v2: condition on the goal's embedding by FiLM")
 
@@ -128,7 +120,7 @@ class Settings(ToGoSettings):
     needs_policy = True
     fits = True
     first_round_remark = (
-        "The model is first fitted after this round, so turns get equal shares of the return here."
+        "No model has been fitted in the first round, so turns get equal shares of the return."
     )
     figures = ("turnrd",)
 
@@ -176,9 +168,7 @@ class Settings(ToGoSettings):
     @model_validator(mode="after")
     def _values_are_there_and_fitted(self) -> Self:
         if not self.model.value_head and (self.readout != "alpha_return" or self.fit.value_weight):
-            raise ValueError(
-                "value_head: required by `readout` or `fit.value_weight`; set `value_head: true`"
-            )
+            raise ValueError("value_head: readout or fit.value_weight requires it; set it to true")
         trained = self.model.version == "v2" or self.fit.value_weight > 0
         if self.readout != "alpha_return" and not trained:
             raise ValueError(
