@@ -54,10 +54,7 @@ class Settings(CreditSettings):
         "continuations are played, and no value function is fitted",
     )
     half_life: float | None = Field(
-        2.0,
-        gt=0,
-        description="number of rounds after which a value's weight in the fit is halved; null: no "
-        "decay",
+        2.0, gt=0, description="rounds after which a value's weight is halved; null: no decay"
     )
     validation_share: float = Field(
         0.2, gt=0, lt=0.5, description="share of tasks held out to select the ridge penalty"
@@ -252,7 +249,6 @@ def fit(
 def _fitted(
     settings: Settings, rows: Sequence["ReplayRow"], seed: int, round: int, show: Progress
 ) -> tuple[Values, list[dict]]:
-    """Return V fitted with the penalty of lowest validation loss, and one log row per penalty."""
     from hgrpo.credit.replay import split
 
     advance = show(len(PENALTIES), "penalty")
@@ -276,8 +272,7 @@ def points(
     """Return states [N, D], values [N] and weights [N] of the turns with continuations.
 
     A turn's value, the mean return of its continuations, is the trajectory's return minus the
-    turn's `target`. A round's weight is halved for every `half_life` rounds that it is older than
-    round `newest`.
+    turn's `target`. Weights are halved for every `half_life` rounds before round `newest`.
     """
     states, values, weights = [], [], []
     for row in rows:

@@ -119,7 +119,6 @@ class CounterfactualCredit(CreditAssigner):
         )
 
     def _entropies(self, trajectory: Trajectory) -> np.ndarray:
-        """Entropy of the policy at each turn, float64 [T], in nats."""
         from hgrpo.policy.logprobs import reply_entropies
 
         tokens, temperature = trajectory.token_ids, self.context.collector.temperature

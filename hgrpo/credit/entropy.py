@@ -53,9 +53,7 @@ class Settings(CreditSettings):
         description="scaled: advantages of a group whose returns are all equal. zero: 0; bonus: "
         "only the bonus, as in the paper",
     )
-    share: float = Field(
-        0.5, gt=0, le=1, description="chosen: share of the group's turns to select"
-    )
+    share: float = Field(0.5, gt=0, le=1, description="chosen: share of a group's turns selected")
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

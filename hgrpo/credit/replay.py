@@ -50,13 +50,9 @@ def read_replay(folders: Sequence[Path]) -> list[ReplayRow]:
             rows[(row.round, row.step, row.task_id, row.rollout)] = row
     widths = {row.embeddings.shape[1] for row in rows.values()}
     if len(widths) > 1:
-        raise UserError(
-            f"{folders[0]} and later rounds: embeddings have different widths: {sorted(widths)}"
-        )
+        raise UserError(f"{folders[0]} and later: embedding widths differ: {sorted(widths)}")
     if not rows:
-        raise UserError(
-            f"{', '.join(map(str, folders))}: the rounds contain no trajectories to fit a model to"
-        )
+        raise UserError(f"{', '.join(map(str, folders))}: no trajectories to fit a model to")
     return [rows[key] for key in sorted(rows)]
 
 
@@ -74,9 +70,7 @@ def _read(folder: Path) -> Iterator[ReplayRow]:
         where = f"{path}: step {row['step']}, {row['task_id']} rollout {row['rollout']}"
         embeddings = store.unpacked(row["embeddings"], length, where)
         if embeddings is None:
-            raise UserError(
-                f"{where}: no embeddings; this round was played with a different credit assigner"
-            )
+            raise UserError(f"{where}: no embeddings; this round used a different assigner")
         key = tuple(row[name] for name in store.KEY)
         played = turns_of[key]
         goal = store.unpacked(row["goal_embedding"], 1, where)

@@ -24,9 +24,7 @@ class Settings(AlterableSettings):
     plays = True
     demands = {"turn_norm": ("none", "its credit is already an advantage")}
 
-    continuations: int = Field(
-        4, gt=0, description="number of continuations played from before each turn"
-    )
+    continuations: int = Field(4, gt=0, description="number of continuations per turn")
 
 
 class VineCredit(CreditAssigner):

@@ -128,7 +128,6 @@ class Collector:
         return finished  # type: ignore[return-value]
 
     def _close(self, episode: _Episode) -> None:
-        """Check the progress of an episode that started with a reset, and set its final state."""
         check_progress(episode.trajectory)
         situation = episode.env.situation()
         episode.trajectory.final = FinalState(episode.observation.text, *situation)

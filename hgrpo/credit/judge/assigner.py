@@ -83,7 +83,6 @@ class JudgeCredit(CreditAssigner):
         return {name: now[name] - self._reported.get(name, 0) for name in now}
 
     def _questions(self, group: Group) -> list[tuple[Question, list[int]]]:
-        """Return the questions about a group, each with the indices of its trajectories."""
         settings, variant = self.settings, self.settings.variant
         judged = [k for k, trajectory in enumerate(group.trajectories) if trajectory.turns]
         calls = [judged] if judged and variant == "group" else [[k] for k in judged]

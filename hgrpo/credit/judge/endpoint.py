@@ -104,7 +104,6 @@ class EndpointJudge:
             raise
 
     def _send(self, prompt: Prompt, aside: float) -> object:
-        """Send a prompt, count its cost and return the answer; raise CallError or UserError."""
         try:
             completion = self._client.chat.completions.create(
                 model=self._settings.model,
@@ -146,7 +145,6 @@ class EndpointJudge:
         return CallError(reason, str(error), _retry_after(error))
 
     def _pause(self, state: tenacity.RetryCallState) -> float:
-        """Seconds to wait before the next attempt."""
         first = self._settings.backoff_s
         jitter = tenacity.wait_random(0, first)
         backoff = tenacity.wait_exponential(first, max=_LONGEST_PAUSE_S) + jitter

@@ -150,7 +150,6 @@ def _number(value: object) -> object:
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Convert a JSON object's keys to lowercase; ValueError for duplicate keys."""
     lower = {key.strip().lower(): value for key, value in pairs}
     if len(lower) != len(pairs):
         raise ValueError("duplicate key")

@@ -146,7 +146,6 @@ class Settings(ToGoSettings):
     @model_validator(mode="before")
     @classmethod
     def _fill_in(cls, section: Any) -> Any:
-        """Set defaults of the prices and the call cap according to model and address."""
         if not isinstance(section, Mapping):
             return section
         model, base_url = section.get("model"), section.get("base_url", OPENAI)

@@ -77,7 +77,6 @@ def states(
 def _labels(
     trajectories: Sequence[Trajectory], key: Key, hidden: np.ndarray | None
 ) -> list[Hashable]:
-    """Return the label of each turn's state, before `noop: carry` is applied."""
     if key.state == "hidden":
         return cosine_clusters(hidden, key.theta).tolist()
     label_of = LABELS[key.state]

@@ -46,7 +46,6 @@ class TurnRDCredit(CreditAssigner):
         return credit_to_go(self._read_out(group, played), self.settings.to_go)
 
     def _read_out(self, group: Group, played: Sequence) -> list[np.ndarray]:
-        """Return credit by the read-out; `played` are the trajectories with at least one turn."""
         if self._model is None:
             return [uniform(len(t.turns), t.env_return) for t in group.trajectories]
         if not played:

@@ -156,7 +156,6 @@ def _epoch(
 def _batches(
     model: TurnRD, rows: Sequence[ReplayRow], settings: FitSettings
 ) -> Iterator[tuple[Sequence[ReplayRow], Decomposition, dict[str, Tensor]]]:
-    """Yield for each batch its rows, the model's output and the loss terms."""
     for start in range(0, len(rows), settings.batch):
         part = rows[start : start + settings.batch]
         batch, targets = make_batch(part, settings)

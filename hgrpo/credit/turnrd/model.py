@@ -229,9 +229,7 @@ def load_model(folder: Path, settings: Settings) -> TurnRD:
     except FileNotFoundError as error:
         # Errors of the safetensors library have no file name.
         missing = error.filename or weights_path
-        raise UserError(
-            f"{missing}: not found; expected a fitted TurnRD model in {folder}"
-        ) from None
+        raise UserError(f"{missing}: not found; expected a fitted TurnRD in {folder}") from None
     except ValueError as error:
         raise UserError(f"{card_path}: damaged ({error})") from None
     fitted = ModelSettings(**card["settings"])

@@ -35,8 +35,7 @@ class FitSettings(Strict):
     half_life: float | None = Field(
         4.0,
         gt=0,
-        description="number of rounds after which a trajectory's sampling probability is halved; "
-        "null: no decay",
+        description="rounds after which a trajectory's sampling weight is halved; null: no decay",
     )
     fresh_rounds: int = Field(0, ge=0, description="number of newest rounds in fresh epochs")
     fresh_epochs: int = Field(0, ge=0, description="extra epochs at the end, on the newest rounds")

@@ -178,7 +178,6 @@ def _groups(
 
 
 def _trunk_groups(branches: Sequence[Row], device: torch.device) -> list["AttentionGroup"]:
-    """Group trunks by the number of new tokens in their branches."""
     trunks: dict[int, list[Row]] = {}
     for row in branches:
         trunks.setdefault(row.trunk, []).append(row)

@@ -154,7 +154,6 @@ class Decoder:
         return head is None or torch.equal(head, weights["model.embed_tokens.weight"].to(head))
 
     def _copied(self, *weights: Tensor) -> Tensor:
-        """Copy the weights, concatenated along rows, to float32 on the decoder's device."""
         return torch.cat([weight.to(self.device, torch.float32) for weight in weights])
 
     @torch.inference_mode()

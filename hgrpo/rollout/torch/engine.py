@@ -260,7 +260,6 @@ class TorchEngine:
         return finished
 
     def _complete(self, row: _Row, overlong: bool) -> list[Completion]:
-        """Return the finished reply for each conversation of the row."""
         embedding = self._embedding(row)
         row.queued.clear()
         for name in row.streams:

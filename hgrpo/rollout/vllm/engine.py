@@ -154,7 +154,6 @@ def _untied(weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
 def _start(
     architecture: "PretrainedConfig", capacity: int, max_length: int, settings: Settings
 ) -> "LLMEngine":
-    """Create a vLLM engine for this architecture, with random weights."""
     for name, value in {
         # vLLM reads these variables on import. Multiprocessing is disabled, so that new weights
         # can be passed in memory.

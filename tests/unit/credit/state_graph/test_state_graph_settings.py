@@ -124,10 +124,7 @@ def test_every_method_file_is_in_the_test_above():
 @pytest.mark.parametrize(
     ("term", "message"),
     [
-        (
-            G_V | {"credit": "Q-V"},
-            "credit: Q-V is not supported with value: mc_mean; use G-V, gain",
-        ),
+        (G_V | {"credit": "Q-V"}, "Q-V is not supported with value: mc_mean; use G-V, gain"),
         (G_V | {"depth": 2}, "depth: 2 is read only with value: bellman"),
         (TD | {"agg": "max", "depth": 3}, "depth: 3 is read only with value: bellman"),
         (TD | {"depth": 0, "agg": 2.0}, "agg: 2.0 is read only with value: bellman and depth"),

@@ -101,10 +101,7 @@ def test_the_same_seed_builds_the_same_model():
     "changes, message",
     [
         ({"model": {"hidden": 30}}, "must be a multiple of `heads`"),
-        (
-            {"model": {"version": "v2", "value_head": False}},
-            "value_head: required with `version: v2`",
-        ),
+        ({"model": {"version": "v2", "value_head": False}}, "required with `version: v2`"),
         ({"model": {"version": "v1", "film": True}}, "film: not supported with `version: v1`"),
         (
             {"readout": "projected_value", "model": {"version": "v1", "value_head": False}},
