@@ -62,7 +62,6 @@ class Settings(CreditSettings):
 
     @property
     def plays(self) -> bool:  # type: ignore[override]
-        """Whether continuations are played."""
         return self.counterfactual is not None
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:

@@ -52,7 +52,6 @@ class Collector:
 
     @property
     def temperature(self) -> float:
-        """The temperature at which the engine samples."""
         return self.engine.sampling.temperature
 
     def collect(

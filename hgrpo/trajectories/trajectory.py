@@ -87,7 +87,6 @@ class Trajectory:
 
     @property
     def name(self) -> str:
-        """Name of the trajectory, for messages."""
         return f"task {self.task.task_id} rollout {self.rollout}"
 
     @property

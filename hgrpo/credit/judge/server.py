@@ -62,7 +62,6 @@ class JudgeServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """The base URL for clients."""
         host, port = self.server_address[:2]
         return f"http://{host}:{port}/v1"
 

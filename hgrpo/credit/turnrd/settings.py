@@ -138,12 +138,10 @@ class Settings(ToGoSettings):
 
     @property
     def plays(self) -> bool:
-        """Whether continuations are played."""
         return self.counterfactual is not None
 
     @property
     def continues_fit(self) -> bool:
-        """Whether a fit starts from the previous round's model."""
         return self.fit.warm_start
 
     @property
