@@ -84,7 +84,7 @@ def test_a_judge_without_its_key_is_found_before_the_first_job(checkout, monkeyp
     before = results(checkout)
     done = checkout.snakemake(judged)
     assert done.returncode != 0
-    assert done.stderr.splitlines()[-1].startswith("error: LLMJudge: the key of the judge")
+    assert done.stderr.splitlines()[-1].startswith("error: LLMJudge: the API key of judge")
     assert results(checkout) == before
     # In the same study, jobs that need no judge run without a key.
     summary = "results/grid/eval/flatGRPO/seed_11/round_1/summary.json"

@@ -339,7 +339,7 @@ UNPLAYED = [
             max_position_embeddings=512,
         ),
         "sliding_window: 511 of 512 positions: the torch engine does not support sliding windows; "
-        "set max_length to at most the window, so that it has no effect",
+        "set `max_length` to at most the size of the window, so that the window has no effect",
     ),
 ]
 HINT = "; try `engine: {kind: vllm}` in the study\n"

@@ -203,12 +203,12 @@ def test_an_own_method_is_scored_and_credit_without_effect_is_named(
     [
         ("1e-3 * np.arange(len(t.turns))", "its credit hardly distinguishes turns"),
         ("1e3 * (np.arange(len(t.turns)) - 3.5)", "its turn credit is over 100 times as large"),
-        ("np.random.rand(len(t.turns))", "its credit changes when a group is credited again"),
+        ("np.random.rand(len(t.turns))", "the credit of a group changes if its trajectories"),
         ("10 + np.arange(len(t.turns))", "of its advantages has one sign"),
         # Each rollout gets the credit of the next one.
         (
             "group.trajectories[(t.rollout + 1) % 8].env_return * np.arange(len(t.turns))",
-            "its credit changes when",
+            "the credit of a group changes if",
         ),
         # One wild number in one group.
         (

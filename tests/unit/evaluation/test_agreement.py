@@ -106,7 +106,7 @@ def test_methods_with_the_same_credit_are_computed_once():
 def test_the_same_settings_with_another_model_are_another_credit():
     plans = plan(fitted=["one", "two"], one=TURNRD, two=TURNRD, none=TURNRD, also=TURNRD)
     assert [c.methods for c in plans.values()] == [["one"], ["two"], ["none", "also"]]
-    assert plans["one"].note == "" and "share the return equally" in plans["none"].note
+    assert plans["one"].note == "" and "equal shares of the return" in plans["none"].note
     assert plans["one"].declared.needs_policy
     assert not plan(m={"kind": "flat"})["m"].declared.needs_policy
 
@@ -115,7 +115,7 @@ def test_targets_of_the_next_fit_are_not_played():
     computed = plan(fitted=["taught"], taught=TAUGHT)["taught"]
     assert computed.credit.settings["counterfactual"] is None
     assert computed.credit.settings["model"] == CreditConfig(**TAUGHT).settings["model"]
-    assert "no counterfactuals are played" in computed.note
+    assert "no continuations are played" in computed.note
 
 
 @pytest.mark.parametrize(
