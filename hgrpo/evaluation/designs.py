@@ -101,7 +101,7 @@ def factorial(methods: Mapping[str, Mapping], reference: str) -> Factorial | Non
 
 
 def with_figure(methods: Mapping[str, Mapping], figure: str) -> list[str]:
-    """Trained arms whose credit assigner declares this figure."""
+    """Trained arms whose credit assigner declares the given figure."""
     return [
         name
         for name, arm in trained(methods).items()
@@ -152,7 +152,7 @@ def _nothing_else_differs(arms: Mapping[str, Mapping], cells: Mapping[str, Mappi
     factors = list(next(iter(cells.values())))
 
     def follows(key: str, factor: str) -> bool:
-        """Whether a setting has one value at each of the factor's two levels."""
+        """Whether the setting is constant within each of the factor's two levels."""
         texts = {
             arm: json.dumps(settings.get(key), sort_keys=True) for arm, settings in flat.items()
         }

@@ -33,7 +33,7 @@ class Difference:
         mine, theirs: scores [seeds, tasks] of the method and its baseline. If the baseline has an
             A/A twin, `theirs` is the mean over both.
         tables: score tables of the baseline and, if used, its twin.
-        of_runs: variance of the mean difference between runs.
+        of_runs: between-run variance of the mean difference.
     """
 
     estimate: Estimate
@@ -60,7 +60,7 @@ class Runs:
     level: float
 
     def difference(self, method: str, baseline: Arm) -> Difference:
-        """The method's greedy play minus that of the baseline, which has the same seeds."""
+        """Score of the method's greedy play minus the baseline's, paired by seed and task."""
         seeds = self.played[method, GREEDY].seeds
         mine, theirs = self._table((method, GREEDY)), self._table(baseline)
         tables = (theirs,)
@@ -88,9 +88,9 @@ class Runs:
         return [name for name in self.trained if self.played[name, GREEDY].seeds == list(seeds)]
 
     def _originals(self, names: Sequence[str]) -> dict[str, str]:
-        """Arm -> first arm with the same scores, possibly itself, so that no arm counts twice."""
+        """Map each arm to the first arm with equal scores, so that duplicates count only once."""
         first: dict[bytes, str] = {}
-        # A baseline keeps its name.
+        # The reference is first, so that it is never replaced by an equal arm.
         for name in sorted(names, key=lambda name: name != self.reference):
             first.setdefault(self._table((name, GREEDY)).tobytes(), name)
         return {name: first[self._table((name, GREEDY)).tobytes()] for name in names}

@@ -1,4 +1,4 @@
-"""Gates: conditions on a study's controls, without which its other comparisons prove little.
+"""Gates: conditions on a study's controls; if one fails, the other comparisons prove little.
 
 A gate is a claim about an arm's difference from the reference at the declared endpoint. It uses the
 interval without Holm's correction, because each gate is a separate claim and all are reported. The
@@ -46,7 +46,7 @@ class Gate(Strict):
     def _points_are_read(self) -> Self:
         readers = ("above", "equivalent")
         refuse_unread(self, ("points", self.expect in readers, "expect: above or equivalent"))
-        others = "another `expect` than equivalent"
+        others = "an `expect` other than equivalent"
         refuse_unread(self, ("notice", self.expect != "equivalent", others))
         if self.expect == "equivalent" and self.points is None:
             raise ValueError("`expect: equivalent` requires the margin `points`")

@@ -46,7 +46,7 @@ class Protocol:
 
     @property
     def expects_reference(self) -> bool:
-        """Whether the reference must have episodes: `methods` includes it or is empty."""
+        """Whether the reference must have episodes, i.e. `methods` includes it or is empty."""
         return not self.methods or self.reference in self.methods
 
     @property
@@ -66,7 +66,7 @@ def played_endpoints(
 
     Args:
         last: arm -> its last round.
-        play: cumulative trajectories of each run at the end of each round, used by a budget only.
+        play: cumulative trajectories of each run by round; only an endpoint with a budget uses it.
 
     Raises:
         UserError: the budget is outside a run's rounds, or episodes or `play` are missing.

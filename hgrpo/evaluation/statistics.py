@@ -240,5 +240,5 @@ def with_verdicts(table: pd.DataFrame, level: float) -> pd.DataFrame:
 def _table(values: np.ndarray) -> np.ndarray:
     values = np.asarray(values, dtype=float)
     if values.ndim != 2 or values.shape[0] < 1 or values.shape[1] < 2:
-        raise ValueError(f"expected a table [seeds, tasks >= 2], not shape {values.shape}")
+        raise ValueError(f"expected a table [seeds, tasks >= 2], got shape {values.shape}")
     return values

@@ -34,7 +34,7 @@ class GradientsConfig(Strict):
     )
     with_validation: bool = Field(
         False,
-        description="whether the page also has the policies' success on the validation panel; "
+        description="whether the page also shows the policies' success on the validation panel; "
         "requires evaluation.validate_trained",
     )
     sketch: int | None = Field(

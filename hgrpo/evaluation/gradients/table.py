@@ -25,7 +25,7 @@ PASSES = ("prefilter", "postfilter")
 def mix(
     measured: GroupProducts, shift: float, scale: float, kl: float, entropy: float
 ) -> GroupProducts:
-    """The components `SHOWN`, from those of `components.COMPONENTS`.
+    """Compute the components `SHOWN` from the measured components (`components.COMPONENTS`).
 
     Args:
         shift, scale: transform advantages A to (A - shift) / scale.
@@ -123,7 +123,7 @@ def _bucket_rows(
                     "coefficient": coefficient,
                     "loss": statistics.loss[0, index],
                     "norm": statistics.norm[0, index],
-                    # Stored because the ratio below does not determine it if norm or noise is 0.
+                    # Stored, because it does not follow from the ratio below if the noise is 0.
                     "signal": statistics.signal[0, index],
                     **_columns("corrected", statistics.corrected[:, index]),
                     **_columns("signal_to_noise", statistics.signal_to_noise[:, index]),

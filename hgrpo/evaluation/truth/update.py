@@ -52,10 +52,11 @@ def credited(
     Args:
         method: the arm; its assigner, `alpha` and `turn_norm` are used.
         folder: rollouts as in docs/truth.
-        order: credit the groups in reverse, each in this permutation of `other_orders`.
+        order: if given, credit the groups in reverse order, and the trajectories of each group in
+            the order `other_orders(...)[order]`.
 
     Raises:
-        UserError: the method requires more than the rollouts, or a file is missing or damaged.
+        UserError: the credit requires more than the rollouts, or a file is missing or damaged.
     """
     names = ["task_id", "content_hash", "task_type"]
     rows = read_sequences(folder / SEQUENCES_FILE, names).to_pylist()

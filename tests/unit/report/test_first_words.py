@@ -268,7 +268,7 @@ def test_the_worst_round_is_the_one_that_is_named(two_seeds):
     logs.loc[(logs["method"] == "Progressive") & (logs["round"] == 1), "dead_groups"] = 24
     logs.loc[(logs["method"] == "RandomCredit") & (logs["round"] == 2), "dead_groups"] = 30
     (line,) = cautions(replace(two_seeds, logs=logs), scripted_players({}))
-    assert "in round 2, 94 % of those of random credit" in line
+    assert "in round 2, 94 % of the groups of random credit" in line
     assert cautions(two_seeds, scripted_players({})) == []
 
 
@@ -277,7 +277,7 @@ def test_an_sft_policy_far_below_its_expert_is_named(two_seeds):
     inputs = replace(two_seeds, comparison=replace(two_seeds.comparison, methods=methods))
     expert = {"success": {"all": {"trajectories": 9, "at_turn_cap": 0.41, "score": 0.6}}}
     (line,) = cautions(inputs, scripted_players(expert))
-    assert "it solves 0.0 % of its tasks, the expert 41.0 %" in line
+    assert "it solves 0.0 % of its tasks; the expert solves 41.0 %" in line
 
 
 def test_an_expert_that_solves_nothing_is_named_first(two_seeds):
