@@ -55,7 +55,7 @@ def run_log(plan: RunPlan) -> tuple[list[dict], bool]:
     begun = [] if done else [*(plan.rounds[len(made)].entry / "unfinished").glob("*/")]
     if begun:
         steps = step_folders(max(begun, key=lambda path: path.stat().st_mtime))
-        with suppress(FileNotFoundError):  # the job has just saved a later step, or restarted
+        with suppress(FileNotFoundError):  # the job just saved a later step or was restarted
             rows += _read(rows_file(steps[-1])) if steps else []
     return rows, done
 

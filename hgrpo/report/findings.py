@@ -1,4 +1,4 @@
-"""Headline and cautions of the report."""
+"""The report's headline, cautions and first paragraphs, composed from the comparison."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Answer:
     """The top of the page.
 
     Attributes:
-        headline: collapsed runs, and the arms that differ from the reference.
+        headline: sentence on collapsed runs and on the arms that differ from the reference.
         sure: whether training significantly beats sampling alone; with too few seeds, the size of
             chance differences; or the interpretation of a study without any success. May be "".
         cautions: reasons to distrust the comparison, and remedies.
@@ -143,7 +143,7 @@ def _twins(twins: pd.DataFrame) -> str:
 
 
 def _tested(comparison: Comparison, arms: Arms, measured: str, chance: float) -> str:
-    """Unranked differences of the arms that are neither controls nor gated.
+    """Text on the differences of arms without a gate that are not controls, in display order.
 
     `chance` is as in `_sized`.
     """
@@ -151,7 +151,7 @@ def _tested(comparison: Comparison, arms: Arms, measured: str, chance: float) ->
     gated = {gate.arm for gate in comparison.protocol.settings.gates}
     table = table[~table["method"].isin(arms.mine)]  # already in the first sentence
     tested = table[[not (name in gated or arms.is_control(name)) for name in table["method"]]]
-    if tested.empty and arms.mine:  # their yardsticks
+    if tested.empty and arms.mine:  # show the controls, as a scale for the user's arms
         tested = table[~table["method"].isin(arms.twins)]
     if tested.empty:
         only = "your arms" if arms.mine else "controls"

@@ -75,7 +75,7 @@ def _job(path: Path) -> dict[str, object]:
 def headline(dominance: pd.DataFrame) -> str:
     """Headline: the dominant part of the loss in the bucket with the smallest deviation.
 
-    Policies are counted by all played groups, because a filter removes equal returns anyway.
+    Only rows with all played groups count, because a filter removes groups with equal returns.
     """
     chosen = (dominance["place"] == "lowest") & (dominance["pass"] == PASSES[0])
     verdicts = dominance.loc[chosen, "verdict"]

@@ -1,4 +1,4 @@
-"""Render report.html, a self-contained file with findings first, then the evidence."""
+"""Render report.html, a self-contained page with the findings first and then the evidence."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -94,7 +94,7 @@ def render(page: Page) -> str:
     if truth:
         figures["truth"] = _figures(page.truth).get("truth", [])
     spent = cost(logs, arms)
-    # The measure of the endpoint, and the other one if there are partial rewards.
+    # Measures: that of the endpoint, and also the other one if episodes can earn partial reward.
     score = comparison.protocol.settings.score
     both = comparison.partial or score == "return"
     measures = [score, *({"success", "return"} - {score} if both else ())]
@@ -123,7 +123,7 @@ def render(page: Page) -> str:
         scripted=_scripted(page.scripted, measures),
         families=_families(comparison, arms),
         pooled_twin=words.pooled_twin(comparison, arms),
-        # Columns of the first table. The reference has a column only once it has been run.
+        # Columns of the first table. The reference has no column before it has been run.
         opponents=[
             *(["reference"] if arms.has_reference else []),
             *(["untrained"] if arms.untrained else []),

@@ -32,7 +32,7 @@ CLAIMS = {
     "no_difference": "not different",
     "equivalent": "equivalent",
 }
-# Results of gates use the styles of verdicts.
+# Result of a gate -> the verdict whose style it has.
 LOOKS = {PASSED: "better", FAILED: "worse", OPEN: "inconclusive"}
 STATED = ("packages", "revision", "code", "python", "hardware", "system")
 
@@ -109,7 +109,7 @@ def difference(row: Mapping) -> str:
 
 
 def beside(comparison: Comparison, arms: Arms) -> dict:
-    """Table of the undeclared endpoints: column titles, and a row per arm.
+    """Table of the endpoints other than the declared one: column titles, and a row per arm.
 
     Each endpoint has a column for the arm's level and one for the difference from each baseline.
     """
@@ -182,7 +182,7 @@ def read_mapping(path: Path) -> dict:
 
 
 def provenance_rows(snapshots: Mapping[str, Sequence[Mapping]]) -> list[tuple[str, list]]:
-    """One row per stage: its name, and the distinct values of each fact.
+    """Rows of the provenance table: a stage's name, and the distinct values of each of its facts.
 
     A fact has several values if the stage ran on several machines or with several versions.
     `snapshots` maps stages to snapshots, with facts at the top level or under "provenance".

@@ -24,7 +24,7 @@ SIZES = {"column": 3.4, "page": 7.0}
 FORMATS = ("svg", "pdf")
 # The font size is the same at both widths: that of the screen, scaled to the column width.
 _SMALLER = SIZES["column"] / WIDTH
-# For ticks that are created when a figure is resized.
+# Font sizes for ticks that matplotlib creates when a figure is resized.
 _TICKS = {name: _SMALLER * RC[name] for name in ("xtick.labelsize", "ytick.labelsize")}
 _PAPER = {**RC, **_TICKS, "pdf.fonttype": 42}  # embed TrueType fonts, as journals require
 

@@ -133,7 +133,7 @@ def read_index(folder: Path) -> list[dict]:
     try:
         return json.loads((folder / INDEX).read_bytes())
     except FileNotFoundError:
-        raise UserError(f"{folder}: no {INDEX}; run the stage figures first") from None
+        raise UserError(f"{folder}: {INDEX} not found; run the stage `figures` first") from None
     except json.JSONDecodeError as error:
         raise UserError(f"{folder / INDEX}: not an index of figures ({error})") from None
 

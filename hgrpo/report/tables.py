@@ -34,7 +34,7 @@ _COMPARED = (
     *("probability_of_improvement", "minimum_detectable_effect", "p_holm", "verdict"),
     "repeats_alike",
 )
-# Tables whose attribute of `Comparison` has a different name.
+# Table -> attribute of `Comparison`, where their names differ.
 _ATTRIBUTES = {
     "against_sft": "against_untrained",
     "sft_temperatures": "temperatures",

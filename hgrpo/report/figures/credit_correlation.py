@@ -70,8 +70,8 @@ def pick(
     first trajectory with the most turns, up to `LONGEST_SHOWN`. If possible, only trajectories
     credited by every method are considered.
 
-    Choices that do not exist are omitted, and so is the longest trajectory if it is the best or the
-    worst.
+    A choice without a trajectory is omitted. The longest trajectory is also omitted if it is
+    already chosen as the best or the worst.
 
     Args:
         lengths, returns, groups: number of turns, return and group of each trajectory.

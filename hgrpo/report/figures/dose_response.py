@@ -1,4 +1,4 @@
-"""Figure of the gain of arms by the correlation of their credit with the oracle's."""
+"""Figure of the arms' gains against the correlation of their credit with the oracle's."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_phrase, thres
 from hgrpo.report.style import MUTED, Drawing
 from hgrpo.report.words import if_several, percent
 
-# Width over which the runs of an arm are spread, as a fraction of the axis.
+# Horizontal width over which the points of an arm's runs are spread, as a fraction of the axis.
 _BREADTH = 0.09
 # Column of times -> label.
 _UNITS = {"steps": "Steps", "value": "Trajectories"}
@@ -81,7 +81,7 @@ def _unit(table: pd.DataFrame) -> tuple[str, float | None]:
 def _draw(
     ax: Axes, table: pd.DataFrame, column: str, arms: Arms, doses: Mapping[str, float]
 ) -> None:
-    """Draw a panel: the reference as a line with a band, a point with a bar per arm, and runs."""
+    """Draw a panel: a line with a band for the reference, a point with a bar per arm, and runs."""
     ends = ("lower", "upper") if column == "value" else (f"{column}_lower", f"{column}_upper")
     means, runs = table[table["seed"].isna()], table[table["seed"].notna()]
     reference = means[means["correlation"].isna()].iloc[0]

@@ -1,7 +1,7 @@
 """Figures of the buckets of one policy: deviations, norms by component, losses, norms per token.
 
-The figures are named as in RAGEN's script (https://github.com/mll-lab-nu/RAGEN). Unmeasured parts
-are gaps instead of zeros.
+The figures are named as in RAGEN's script (https://github.com/mll-lab-nu/RAGEN). Unmeasured values
+are drawn as gaps, where RAGEN draws zeros.
 """
 
 from collections.abc import Callable, Sequence
@@ -190,7 +190,7 @@ def _lines(component: str, ax: Axes, rows: pd.DataFrame, of_pass: str) -> None:
         lower, upper = (
             seed["coefficient"] * seed[f"corrected_{end}"] for end in ("lower", "upper")
         )
-        # No bar for an interval end on the wrong side of the estimate.
+        # Draw no bar towards an interval end that is on the wrong side of the estimate.
         away = np.maximum([seed["weighted"] - lower, upper - seed["weighted"]], 0)
         look = {"color": colour, "marker": "o", "markersize": 3, "elinewidth": 0.8, "alpha": 0.7}
         ax.errorbar(seed["deviation"], seed["weighted"], yerr=away, **look)

@@ -20,7 +20,7 @@ from hgrpo.report.words import if_several, percent, temperature_name
 
 @dataclass(frozen=True)
 class Across:
-    """A horizontal axis.
+    """A horizontal axis of learning curves.
 
     Attributes:
         column: column in the tables of means and of single runs.
@@ -41,7 +41,8 @@ SPENT = (
     Across("tokens", "tokens read, millions", 1e6),
     Across("seconds", "minutes of training, without evaluation", 60),
 )
-# The axis is logarithmic if the longest arm exceeds this multiple of the shortest.
+# A horizontal axis is logarithmic if the arm that ends last goes this many times further than the
+# arm that ends first.
 _FAR = 8
 
 

@@ -57,7 +57,7 @@ def thresholds(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawin
 
 
 def _without_threshold(comparison: Comparison, arms: Arms) -> Drawing:
-    """A figure with text only, for arms whose scores of 0 do not give a threshold."""
+    """Create a text-only figure, for a study whose derived thresholds are all 0."""
     score = comparison.protocol.settings.score
     names = [arms.untrained, arms.reference if arms.has_reference else None]
     scored = words.listing([arms.label(name) for name in names if name])
