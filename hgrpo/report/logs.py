@@ -215,7 +215,7 @@ def _first_batch(path: Path) -> pd.DataFrame:
     goals = store.read_sequences(sequences, [*TRAJECTORY, "goal"], step=0).to_pandas()
     joined = turns.merge(goals.drop_duplicates(TRAJECTORY), "left", TRAJECTORY)
     if joined["goal"].isna().any():
-        raise UserError(f"{path}: some turns have no row in {sequences.name}; both must be from one run")
+        raise UserError(f"{path}: turns do not match {sequences.name} in the same folder")
     return joined
 
 
