@@ -1,4 +1,4 @@
-"""Warnings about a comparison of arms; no verdict uses them."""
+"""Cautions about a comparison of arms, which do not affect its verdicts."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,6 @@
-"""Design of a study: whether its arms form an alpha sweep, a factorial or a dose series.
+"""Detects whether the arms of a study form an alpha sweep, a factorial or a dose series.
 
-The design is derived from the settings, so that the workflow can list the figures and tables of a
-study before running it.
+Only settings are used, so that the workflow can list a study's figures and tables before the run.
 """
 
 import json

@@ -31,15 +31,16 @@ class Gate(Strict):
     points: float | None = Field(
         None,
         gt=0,
-        description="in percentage points; above: minimum difference; equivalent: the margin",
+        description="in percentage points: the minimum difference for `above`, the margin for "
+        "`equivalent`",
     )
 
     notice: float = Field(
         10,
         gt=0,
-        description="true difference in points for the power in the report: the probability that "
-        "the gate passes (above, below) or fails (not_above, no_difference). For `equivalent`, "
-        "power is the probability of passing at a true difference of 0",
+        description="true difference in points at which the report computes the gate's power: the "
+        "probability that it passes (above, below) or fails (not_above, no_difference). For "
+        "`equivalent`, power is the probability of passing at a true difference of 0",
     )
 
     @model_validator(mode="after")

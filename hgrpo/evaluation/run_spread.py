@@ -27,7 +27,7 @@ WIDE = 0.95
 
 @dataclass(frozen=True)
 class RunSpread:
-    """Variances of one run; [...] are axes of repeats.
+    """Variances of a single run's score; [...] are axes of independent repeats.
 
     Attributes:
         arms: variance of each arm's noise, at least the pooled one, [..., arms].

@@ -90,7 +90,8 @@ def _source(method: MethodConfig, rollouts: SharedRollouts) -> str:
     """Source of a method's credit besides the rollouts; "" if there is none."""
     declared = method.credit.declared
     if not method.train or method.uses_critic:
-        return f"a critic ({method.advantage})" if method.train else "no assigner"
+        untrained = "an assigner, which untrained arms lack"
+        return f"a critic ({method.advantage})" if method.train else untrained
     if declared.plays or declared.needs_policy or declared.reads_embeddings or declared.fits:
         return "the policy, its hidden states, further play or a fit"
     return "the game or a service" if declared.uses or declared.may_be_unreachable else ""

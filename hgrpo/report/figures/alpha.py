@@ -76,9 +76,9 @@ def alpha(
         "alpha",
         "outcome",
         "How much of the advantage should come from the turn?",
-        "At alpha 1 only the trajectory advantage is used, at 0 only the turn advantage."
-        f"{if_several(comparison.seeds['seed'], bars)} Verdicts are based on the paired "
-        f"differences instead. Dead groups have no gradient.{dotted}",
+        "Alpha 1 uses only the trajectory advantage, and alpha 0 only the turn advantage."
+        f"{if_several(comparison.seeds['seed'], bars)} Verdicts are based on paired differences "
+        f"between arms. Dead groups have no gradient.{dotted}",
         f"Greedy test play, {measured}, by alpha: {numbers}.",
         figure,
         table,

@@ -55,8 +55,8 @@ def axis_figure(
     )
     bars = if_several(
         comparison.seeds["seed"],
-        f"Bars are {percent(comparison.protocol.level, 0)} intervals of each arm; verdicts are "
-        "based on the paired differences instead. ",
+        f"Bars are {percent(comparison.protocol.level, 0)} intervals of each arm. Verdicts are "
+        "based on paired differences and not on these intervals. ",
     )
     return Drawing(
         f"axis_{axis['name']}",

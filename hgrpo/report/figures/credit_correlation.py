@@ -170,5 +170,5 @@ def _extremes(pairs: pd.DataFrame, labels: Mapping[str, str]) -> str:
     for word, index in (("Most", known["within"].idxmax()), ("Least", known["within"].idxmin())):
         row = known.loc[index]
         pair = f"{labels[row['method_a']]} and {labels[row['method_b']]}"
-        sentences.append(f"{word} alike within a trajectory: {pair}, {row['within']:.2f}. ")
+        sentences.append(f"{word} similar within a trajectory: {pair}, {row['within']:.2f}. ")
     return "".join(sentences)

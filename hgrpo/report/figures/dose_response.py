@@ -137,12 +137,12 @@ def _caption(
         "and tasks, of times over seeds."
     )
     return (
-        "Arms with the oracle's credit, perturbed by a declared amount."
-        f"{if_several(seeds, bars)} Times are restricted means in multiples of a round: a run that "
-        "never reaches the threshold counts with the end of training."
+        "The arms use the oracle's credit, perturbed by a declared amount."
+        f"{if_several(seeds, bars)} Times are restricted means in multiples of a round: for a run "
+        "that never reaches the threshold, the time is the end of training."
         f"{step}{shuffled} Credit pays off above the line of {arms.label(arms.reference)} in the "
         "first panel, and below it in the others."
-        f"{if_several(seeds, ' Verdicts are based on the paired differences instead.')}"
+        f"{if_several(seeds, ' Verdicts are based on paired differences, not on these intervals.')}"
     )
 
 

@@ -112,8 +112,8 @@ def _parts(groups: pd.DataFrame) -> list[tuple[str, str, str, list[_Panel]]]:
             "norms per trajectory and token",
             "Noise-corrected norms, multiplied by the coefficients, and divided by the bucket's "
             "number of trajectories (upper panel of each pair) or sampled tokens (lower panel). "
-            f"{_ROOTS} These norms are those of RAGEN's plots. The gradient is already a mean, so "
-            "they mostly reflect the size of the buckets.",
+            f"{_ROOTS} RAGEN plots these norms. The gradient is already a mean, so they mostly "
+            "reflect the size of the buckets.",
             [
                 (f"{text} a {one}", partial(_roots, name, f"square_by_{unit}"))
                 for unit, one in (("trajectories", "trajectory"), ("tokens", "token"))
@@ -158,7 +158,7 @@ def _figure(
         f"{policy_name(of.method, of.steps)}/{stem}",
         policy_name(of.method, of.steps),
         f"{of.label} after {of.steps} steps: {about}",
-        f"{caption} Gaps were not measured.",
+        f"{caption} Gaps are values that were not measured.",
         f"{of.label} after {of.steps} steps: {about}, for {len(set(rows['bucket']))} buckets",
         figure,
         rows,

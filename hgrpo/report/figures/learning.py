@@ -295,7 +295,7 @@ def _thin_remark(arms: Arms) -> str:
     """Sentence on the reference's thin line in all small panels; "" without such panels."""
     if len(arms.trained) <= MANY or not arms.has_reference:
         return ""
-    return f" {arms.label(arms.reference)} is drawn thin in every panel."
+    return f" Every panel also has a thin line for {arms.label(arms.reference)}."
 
 
 def _alt(table: pd.DataFrame, arms: Arms, measure: Measure) -> str:

@@ -69,8 +69,8 @@ def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
         f"difference over {'seeds and ' if several else ''}tasks"
         + (
             f" with its {percent(comparison.protocol.level, 0)} interval. The ticks below are "
-            "single seeds. A filled point is better or worse after Holm's correction, with at "
-            f"least {FEWEST_SEEDS} seeds; a hollow point is not."
+            "single seeds. A point is filled if its verdict is better or worse after Holm's "
+            f"correction, which requires at least {FEWEST_SEEDS} seeds; all others are hollow."
             if several
             else ". There are no verdicts with one seed."
         ),
