@@ -27,7 +27,7 @@ from hgrpo.report.svg import inline, page_environment
 from hgrpo.report.tables import cost, counts, logged_extras, scripted_players
 from hgrpo.report.truth_section import SHOWN, truth_tables
 
-# Possible limits of the scale of differences in the first table.
+# Candidates for the limit of the symmetric scale on which the first table plots differences.
 _LIMITS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75)
 SYMBOLS = {"better": "▲", "worse": "▼", "inconclusive": "◇"}
 

@@ -146,7 +146,7 @@ def beside(comparison: Comparison, arms: Arms) -> dict:
 
 
 def thresholds(comparison: Comparison, arms: Arms) -> list[dict]:
-    """Per threshold: its text, and a row per arm with the trajectories to reach it."""
+    """Tables of the trajectories to reach each threshold: its text, and a row per arm."""
     table, score = comparison.thresholds, comparison.protocol.settings.score
     if table.empty:
         return []

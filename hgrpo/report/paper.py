@@ -22,7 +22,7 @@ _STAR = "* significant after Holm's correction"
 # Widths in inches of a column and of the full text in typical two-column conference styles.
 SIZES = {"column": 3.4, "page": 7.0}
 FORMATS = ("svg", "pdf")
-# The font size is the same at both widths: that of the screen, scaled to the column width.
+# Factor of font sizes from the page to a column; figures of both widths use the resulting sizes.
 _SMALLER = SIZES["column"] / WIDTH
 # Font sizes for ticks that matplotlib creates when a figure is resized.
 _TICKS = {name: _SMALLER * RC[name] for name in ("xtick.labelsize", "ytick.labelsize")}

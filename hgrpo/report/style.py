@@ -31,7 +31,7 @@ INK, MUTED, GRID, PAPER = "#23272d", "#6b727b", "#dfe3e7", "#fdfefe"
 WIDTH = 4.7
 # With more trained arms than this, labels, seeds and intervals do not fit into one set of axes.
 MANY = 8
-# Minimum range of an axis of fractions, so that its ticks are distinct whole per cents.
+# Minimum range of an axis of fractions; on a smaller range, ticks in whole per cent would repeat.
 LEAST = 0.05
 
 INDEX = "index.json"  # list of a folder's figures

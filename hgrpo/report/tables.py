@@ -41,8 +41,8 @@ _ATTRIBUTES = {
     "best_rounds_for_the_record": "best_rounds",
     "thresholds_by_seed": "first_rounds",
 }
-# Columns of tables that may be empty, such as comparisons of a single arm. An empty table has no
-# columns, but its file must have the same columns as in other studies.
+# Columns of tables that may be empty, e.g. comparisons in a study of a single arm. An empty table
+# has no columns, but its file must have the same columns as in other studies.
 HEADERS = {
     "against_reference": _COMPARED,
     "against_sft": _COMPARED,

@@ -50,7 +50,7 @@ def collect(sources: Sequence[Source], limit: int) -> list[dict]:
     """The first trajectories of every round, at most `limit` in total.
 
     Every round contributes the same number, so that arms are comparable. If there are more rounds
-    than `limit`, those of the last seeds are omitted. Trajectories of the same seed and round with
+    than `limit`, the rounds of the last seeds are omitted. Trajectories of a seed and round with
     the same task, rollout and actions are merged into one entry. Entries of the same task are
     adjacent.
 

@@ -18,7 +18,7 @@ import numpy as np
 class TurnTruth:
     """Estimates for the T turns of a trajectory; every field is float64 [T], in units of return.
 
-    Neighbours share an estimate with opposite signs, so the errors of A_t and A_{t+1} have the
+    A_t and A_{t+1} contain V_{t+1} with opposite signs, so their errors have the
     covariance -se_after[t]**2. Those of turns further apart are independent.
 
     Attributes:

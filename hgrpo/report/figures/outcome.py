@@ -49,7 +49,7 @@ def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
         ax.set_title(f"Against {opponent(arms, *baseline)}")
         for y, row in enumerate(table.itertuples() if several else []):
             theirs = runs[baseline]
-            if row.baseline_runs > row.n_seeds:  # the twin is pooled, as in the difference
+            if row.baseline_runs > row.n_seeds:  # pool the twin's runs, as in the difference
                 theirs = (theirs + runs[comparison.protocol.twin, 0.0]) / 2
             each = 100 * (runs[row.method, 0.0] - theirs)
             ax.plot(each, np.full(len(each), y + 0.24), "|", color=looks[y][0], markersize=5)
