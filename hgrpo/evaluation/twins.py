@@ -1,4 +1,4 @@
-"""Pairs of arms that are the same method under two names: advantages are equal up to scale.
+"""Finds arms that are the same method under two names: their advantages are equal up to scale.
 
 For advantages a and b over the same turns, the unexplained share after scaling is
 

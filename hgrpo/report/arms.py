@@ -93,7 +93,7 @@ class Arms:
         return known or name in self.twins
 
     def label(self, name: str) -> str:
-        """The arm's label; for a reference that was not run, its name."""
+        """The arm's label, or the name of a reference that was not run."""
         return self.by_name[name].label if name in self.by_name else name
 
 

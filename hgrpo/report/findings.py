@@ -29,7 +29,7 @@ _LESS = ", less than the A/A twin moved"
 
 @dataclass(frozen=True)
 class Answer:
-    """The top of the page.
+    """Texts at the top of the page.
 
     Attributes:
         headline: sentence on collapsed runs and on the arms that differ from the reference.
@@ -133,7 +133,7 @@ def _headline(comparison: Comparison, arms: Arms) -> str:
 
 
 def _twins(twins: pd.DataFrame) -> str:
-    """Differences of the A/A twins from the reference, with intervals; "" without twins."""
+    """Differences of the A/A twins from the reference, with intervals; "" if there are no twins."""
     moved = [
         f"{points(row.difference)} points{ends(points(row.lower), points(row.upper), ' ({})')}"
         for row in twins.itertuples()
@@ -179,7 +179,7 @@ def _sized(rows: pd.DataFrame, arms: Arms, chance: float = 0.0, rest: str = "arm
 
 
 def _collapse(comparison: Comparison, arms: Arms) -> list[str]:
-    """A sentence on the collapsed runs, then a remedy; empty without collapsed runs.
+    """A sentence on the collapsed runs, then a remedy; empty if no run collapsed.
 
     Controls are excluded, because their altered credit is expected to hurt.
     """
@@ -217,7 +217,7 @@ def _collapse(comparison: Comparison, arms: Arms) -> list[str]:
 
 
 def _few_seeds(comparison: Comparison) -> list[str]:
-    """The minimum number of seeds for a verdict, if the study has several seeds but too few."""
+    """A sentence on the minimum number of seeds; empty unless there are several but too few."""
     table = comparison.against_reference
     if table.empty or not 1 < int(table["n_seeds"].iloc[0]) < FEWEST_SEEDS:
         return []

@@ -154,7 +154,7 @@ def render(page: Page) -> str:
 
 
 def _limit(comparison: Comparison) -> float:
-    """Limit of the symmetric scale that includes all differences: a round fraction."""
+    """Smallest of `_LIMITS` such that a symmetric scale includes all differences and intervals."""
     tables = [t for t in (comparison.against_reference, comparison.against_untrained) if len(t)]
     ends = [table[["lower", "difference", "upper"]].abs().max().max() for table in tables]
     return next((limit for limit in _LIMITS if limit >= max(ends, default=0)), 1)

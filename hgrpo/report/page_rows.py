@@ -38,7 +38,7 @@ STATED = ("packages", "revision", "code", "python", "hardware", "system")
 
 
 def verdict_on_gates(table: pd.DataFrame, label: Callable[[str], str]) -> str:
-    """A sentence on passed, failed and open gates; "" without gates.
+    """A sentence on passed, failed and open gates; "" if there are no gates.
 
     `table` is `Comparison.gates`, and `label` maps an arm's name to its label.
     """

@@ -122,7 +122,7 @@ def on_sampling(comparison: Comparison, arms: Arms) -> list[str]:
 
 
 def limits(comparison: Comparison, arms: Arms) -> list[str]:
-    """Sentences on the limits of the study; empty without a trained arm."""
+    """Sentences on the limits of the study; empty if no arm is trained."""
     table = comparison.methods
     table = table[table["method"] != comparison.protocol.untrained]
     sentences = []

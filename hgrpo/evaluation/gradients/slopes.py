@@ -63,8 +63,8 @@ def signed_root(square: Numbers) -> Numbers:
 def student(name: str, values: Sequence[float], level: float) -> dict[str, float]:
     """Mean (column `name`) and its t interval (<name>_lower and <name>_upper).
 
-    The mean is NaN without values. The interval is NaN with fewer than two values, or if any is not
-    finite.
+    The mean of an empty sequence is NaN. The interval is NaN if there are fewer than two values or
+    if a value is not finite.
     """
     mean = float(np.mean(values)) if len(values) else np.nan
     lower = upper = np.nan

@@ -15,8 +15,8 @@ from hgrpo.evaluation.gradients.buckets import Bucket, buckets
 from hgrpo.evaluation.gradients.settings import GradientsConfig
 from hgrpo.evaluation.truth.resampling import estimate, resamples
 
-# Components of the rows: the task with whitened and scaled advantages, and with raw advantages; the
-# KL; the entropy; and the sum of KL and entropy gradients, weighted by their coefficients.
+# Components of the rows: gradients of the task with whitened and scaled advantages, of the task
+# with raw advantages, of the KL, of the entropy, and of the weighted sum of the last two.
 TASK, REGULARISERS = "task", "regularisers"
 SHOWN = (TASK, "task_unwhitened", "kl", "entropy", REGULARISERS)
 PASSES = ("prefilter", "postfilter")
@@ -29,7 +29,7 @@ def mix(
 
     Args:
         shift, scale: transform advantages A to (A - shift) / scale.
-        kl, entropy: coefficients.
+        kl, entropy: coefficients of the KL and of the entropy.
     """
     mixture = [
         [1 / scale, -shift / scale, 0, 0],
@@ -64,7 +64,7 @@ def bucket_table(
     shift: float,
     scale: float,
 ) -> tuple[pd.DataFrame, dict[str, dict[int, str]]]:
-    """One row for each pass, bucket and component, and the bucket of each group in each pass.
+    """Compute one row per pass, bucket and component, and the bucket of each group in each pass.
 
     A pass has at most one bucket per two groups, and no buckets if it has fewer than two groups.
 

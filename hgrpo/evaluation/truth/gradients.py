@@ -29,8 +29,9 @@ def cosine(
 ) -> np.ndarray:
     """Cosine between the updates from a method's and from the true advantages, float64 [R].
 
-    The length of the true update is estimated from the product of its two halves, whose noise is
-    independent. The cosine thus estimates that with the exact truth and may exceed 1 by chance.
+    The length of the true update is estimated from the inner product of its halves, whose noise is
+    independent. The result therefore estimates the cosine with the exact true update, and it may
+    exceed 1 by chance.
     While noise dominates, an unbiased method requires about 1 / cosine^2 (at one group) times as
     many groups as the true advantages to get an update of the same quality.
 

@@ -30,8 +30,8 @@ def resamples(groups: int, number: int = RESAMPLES) -> np.ndarray:
 def estimate(values: np.ndarray, level: float = 0.95) -> tuple[float, float, float]:
     """The estimate and its percentile interval, from a statistic's values on `resamples`.
 
-    Infinite values are included. The limits are NaN without resamples, or if the statistic is
-    undefined on more than one in twenty.
+    Infinite values are included. The limits are NaN if there are no resamples, or if the statistic
+    is undefined on more than one in twenty of them.
     """
     drawn = values[1:]
     known = drawn[~np.isnan(drawn)]

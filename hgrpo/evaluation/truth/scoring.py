@@ -71,7 +71,7 @@ def sign_accuracy(
     owner: np.ndarray,
     weights: np.ndarray,
 ) -> np.ndarray:
-    """Mean of `sign_hits` over the clear turns of each resample, float64 [R]; NaN without any.
+    """Mean of `sign_hits` over the clear turns of each resample, float64 [R]; NaN if it has none.
 
     Args:
         advantage, truth: float64 [turns].
@@ -174,9 +174,9 @@ def error_rows(advantage: np.ndarray, truth: MeasuredTruth) -> list[dict[str, ob
 
     Returns:
         Rows with `by` ("turn" or "action"), `key`, the numbers of `turns` and `clear_turns`, the
-        share of clear turns with the correct sign (`sign_accuracy`, NaN without any), the mean true
-        advantage `mean_truth`, and `mean_error`, the mean of the scaled advantage minus the truth,
-        both in units of return.
+        share of clear turns with the correct sign (`sign_accuracy`, NaN if there are none), the
+        mean true advantage `mean_truth`, and `mean_error`, the mean of the scaled advantage minus
+        the truth, both in units of return.
     """
     known = np.isfinite(advantage)
     truth, advantage = truth.of(known), advantage[known]

@@ -98,7 +98,7 @@ def own_credit_table(turns: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def own_credit_strips(table: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Plot each trajectory with the columns `OWN`; None without trajectories."""
+    """Plot each trajectory with the columns `OWN`; None if there are none."""
     if table.empty:
         return None
     pictures, titles = [], []

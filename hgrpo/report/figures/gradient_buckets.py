@@ -205,7 +205,7 @@ def _bars(component: str, column: str, ax: Axes, rows: pd.DataFrame, of_pass: st
 
 
 def _roots(component: str, column: str, ax: Axes, rows: pd.DataFrame, of_pass: str) -> None:
-    """Draw roots of a column of squares: of each seed, and of their mean."""
+    """Draw the signed roots of a column of squared norms, for each seed and for the mean."""
     part = rows[rows["component"] == component]
     places = part["bucket"].map(_number)
     means = part.groupby(places)[column].mean()

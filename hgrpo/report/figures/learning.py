@@ -89,10 +89,10 @@ def learning_curves(comparison: Comparison, arms: Arms, stops: pd.DataFrame) -> 
 
 
 def learning_by_play(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Plot the endpoint's measure against all trajectories and all new replies; None without logs.
+    """Plot the endpoint's measure against all trajectories and all new replies.
 
     Thin lines are seeds. With more than `MANY` trained arms, each arm has a separate panel, against
-    trajectories only.
+    trajectories only. None if there are no logs.
     """
     if play.empty:
         return None
@@ -120,7 +120,7 @@ def learning_by_play(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> 
 
 
 def equal_budget(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Plot the endpoint's measure against tokens and time; None without logs.
+    """Plot the endpoint's measure against tokens and time; None if there are no logs.
 
     With more than `MANY` trained arms, each arm has a separate panel, against tokens only.
     """
@@ -274,7 +274,7 @@ def _untrained_line(ax: Axes, comparison: Comparison, arms: Arms, measure: Measu
 
 
 def with_start(comparison: Comparison, arms: Arms) -> pd.DataFrame:
-    """Test rows of the trained arms, with the SFT policy's row prepended as round 0."""
+    """Test-panel rows of the trained arms, each preceded by the SFT policy's row as round 0."""
     table = comparison.rounds[comparison.rounds["panel"] == TEST]
     start = table[table["method"] == arms.untrained]
     parts = []
@@ -287,12 +287,12 @@ def with_start(comparison: Comparison, arms: Arms) -> pd.DataFrame:
 
 
 def single_runs(comparison: Comparison) -> pd.DataFrame:
-    """Test rows of single runs."""
+    """Test-panel rows of `Comparison.rounds_by_seed`."""
     return comparison.rounds_by_seed[comparison.rounds_by_seed["panel"] == TEST]
 
 
 def _thin_remark(arms: Arms) -> str:
-    """Sentence on the reference's thin line in all small panels; "" without such panels."""
+    """Sentence on the reference's thin line in all small panels; "" if there are none."""
     if len(arms.trained) <= MANY or not arms.has_reference:
         return ""
     return f" Every panel also has a thin line for {arms.label(arms.reference)}."

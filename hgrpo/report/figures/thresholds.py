@@ -16,7 +16,7 @@ _TITLE = "Trajectories to a threshold"
 
 
 def thresholds(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Plot one panel per threshold, with a step curve per trained arm; None without logs.
+    """Plot one panel per threshold, with a step curve per trained arm; None if there are no logs.
 
     The curve is 1 minus the Kaplan-Meier estimate, up to the end of the shortest run. Without a
     threshold, the figure is a text with the reason.
