@@ -84,7 +84,6 @@ class Runs:
         return score_table(self.played[arm], self.score)
 
     def _alike(self, seeds: Sequence[int]) -> list[str]:
-        """The trained arms with these seeds."""
         return [name for name in self.trained if self.played[name, GREEDY].seeds == list(seeds)]
 
     def _originals(self, names: Sequence[str]) -> dict[str, str]:

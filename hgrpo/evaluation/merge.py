@@ -38,7 +38,6 @@ def merge_episodes(paths: Sequence[Path], methods: Sequence[str] | None = None) 
 
 
 def _read_episodes(path: Path) -> pd.DataFrame:
-    """Read the columns `COLUMNS` of one file."""
     table = parquet.read(path)
     if lacking := [name for name in COLUMNS if name not in table.column_names]:
         raise UserError(f"{path}: missing columns: {', '.join(lacking)}")

@@ -153,7 +153,6 @@ class Board:
         return sum(self._written.values())
 
     def _of(self, plan: RunPlan) -> list[Writer]:
-        """The run's writers, created on the first call."""
         if plan.home not in self._writers:
             study = self._results.resolve().name
             made = self._writers[plan.home] = []

@@ -64,7 +64,6 @@ def _trajectories(path: Path, keys: list[str]) -> list[pd.DataFrame]:
 
 
 def _picture(picture: pd.DataFrame) -> dict:
-    """Goal, reward and turns of a trajectory."""
     turns = picture.drop_duplicates("turn").sort_values("turn")
     return {
         "task_id": turns["task_id"].iloc[0],

@@ -65,7 +65,6 @@ def _write_truth(
     labels: Mapping[str, str],
     folder: Path,
 ) -> list[Drawing]:
-    """Write truth.csv, truth_gradients.csv and truth_errors.csv; return the figures."""
     # Imported here because advantages require torch, which credit may not.
     from hgrpo.evaluation.truth.methods import truth_tables
 

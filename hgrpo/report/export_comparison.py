@@ -59,7 +59,6 @@ def study_digest(config: Mapping) -> str:
 
 
 def _endpoint(endpoints: pd.DataFrame, method: str) -> dict:
-    """The declared endpoint of an arm's greedy play."""
     greedy = endpoints["declared"] & (endpoints["temperature"] == GREEDY)
     row = endpoints[greedy & (endpoints["method"] == method)].iloc[0]
     return {
@@ -71,7 +70,6 @@ def _endpoint(endpoints: pd.DataFrame, method: str) -> dict:
 
 
 def _summary(episodes: pd.DataFrame) -> dict:
-    """The fields of one arm, without label and notes."""
     rounds = [
         {
             "round": int(number),

@@ -74,7 +74,6 @@ def answer(
 
 
 def _too_few(table: pd.DataFrame) -> bool:
-    """Whether the comparisons have too few seeds for a verdict."""
     return int(table["n_seeds"].iloc[0]) < FEWEST_SEEDS
 
 
@@ -231,12 +230,10 @@ def _few_seeds(comparison: Comparison) -> list[str]:
 
 
 def _nothing_won(comparison: Comparison) -> bool:
-    """Whether the endpoint of every arm is zero."""
     return not comparison.methods["endpoint"].any()
 
 
 def _sure(comparison: Comparison, arms: Arms, spread: str) -> str:
-    """The paragraph below the headline (`Answer.sure`)."""
     table, compared = comparison.against_untrained, comparison.against_reference
     if _nothing_won(comparison) and len(table):
         return (

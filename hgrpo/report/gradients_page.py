@@ -63,7 +63,6 @@ def read_success(paths: Sequence[Path]) -> pd.DataFrame:
 
 
 def _job(path: Path) -> dict[str, object]:
-    """Method, seed and round of the job that wrote a file, from its path."""
     method, seed, number = path.parts[-4:-1]
     return {
         "method": method,
@@ -127,7 +126,6 @@ def render(
 
 
 def _for_readers(table: pd.DataFrame, arms: Mapping[str, GradientArm]) -> list[dict[str, object]]:
-    """Rows of the page's tables, with display names."""
     rows = []
     for row in table.to_dict("records"):
         arm = arms.get(row["method"])

@@ -200,7 +200,6 @@ def _scripted(players: pd.DataFrame, measures: Sequence[str]) -> list[dict]:
 
 
 def _families(comparison: Comparison, arms: Arms) -> list[dict]:
-    """The full tables of paired comparisons, one per family."""
     families = []
     for table in (comparison.against_reference, comparison.against_untrained, comparison.pairs):
         if not len(table):
@@ -220,7 +219,6 @@ def _families(comparison: Comparison, arms: Arms) -> list[dict]:
 
 
 def _facts(page: Page, comparison: Comparison) -> list[tuple[str, object]]:
-    """Facts below the headline, as (name, value) pairs."""
     seeds = sorted(comparison.seeds["seed"].unique().tolist())
     logs = page.inputs.logs
     seconds = logs.groupby(["method", "seed"])["seconds"].last().sum() if len(logs) else 0
@@ -258,7 +256,6 @@ def _commands(page: Page) -> dict[str, str]:
 
 
 def _figures(folder: Path) -> dict[str, list[dict]]:
-    """Section of the page -> its figures, with inline SVG."""
     sections: dict[str, list[dict]] = {}
     for entry in read_index(folder):
         if entry["section"] == "credit":

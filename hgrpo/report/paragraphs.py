@@ -50,7 +50,6 @@ def _repeats(table: pd.DataFrame, arms: Arms) -> list[str]:
 
 
 def _detectable(open_rows: pd.DataFrame) -> str:
-    """Sentence on the minimum detectable effect of the inconclusive comparisons."""
     known = open_rows["minimum_detectable_effect"].dropna()
     if known.empty:
         return (

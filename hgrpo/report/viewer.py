@@ -79,7 +79,6 @@ def _shared(values: Mapping[str, list]) -> Mapping[str, list]:
 
 
 def _entries(source: Source) -> Iterator[dict]:
-    """Trajectories of a round in the order of play, with the values of one arm."""
     for step in itertools.count():
         sequences = store.read_sequences(
             source.turns.with_name(store.SEQUENCES_FILE), _SEQUENCES, step

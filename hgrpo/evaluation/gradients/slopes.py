@@ -179,7 +179,7 @@ def dominance(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
 
 
 def _end(part: pd.DataFrame, place: str) -> pd.Series:
-    """Norm and square of each component in a seed's first or last bucket: (column, component)."""
+    """Norms and squares in a seed's first or last bucket, indexed by (column, component)."""
     # Several buckets may share the same deviation (e.g. 0); ties keep their original order.
     ordered = part[part["component"] == TASK].sort_values("deviation", kind="stable")
     bucket = ordered["bucket"].iloc[0 if place == "lowest" else -1]

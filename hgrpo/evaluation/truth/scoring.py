@@ -262,14 +262,14 @@ def _beats(inside: np.ndarray) -> str:
 def _products(
     advantage: np.ndarray, truth: MeasuredTruth
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Inner products of groups' gradients: method, method with truth, halves of the truth."""
+    """Inner products of groups' gradients: method . method, method . truth, half . other half."""
     of_method, true = (update_sketches(values, truth) for values in (advantage, truth.advantage))
     first, second = (update_sketches(half, truth) for half in truth.halves)
     return of_method @ of_method.T, of_method @ true.T, first @ second.T
 
 
 def _shuffled_cosine(truth: MeasuredTruth) -> np.ndarray:
-    """Unbiased by noise, because shuffled and true gradients are from different halves."""
+    """Cosine of the shuffled truth; not biased by noise, because factors use different halves."""
     first, second = (update_sketches(half, truth) for half in truth.halves)
     means = (trajectory_means(half, truth.lengths) for half in truth.halves)
     dealt_first, dealt_second = (update_sketches(mean, truth) for mean in means)

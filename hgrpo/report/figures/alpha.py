@@ -145,7 +145,7 @@ def alpha_table(
 
 
 def _by_run(comparison: Comparison, logs: pd.DataFrame, method: str) -> pd.DataFrame:
-    """One row per seed of an arm, with the three quantities plotted against alpha."""
+    """One row per seed of the arm, with the three quantities that are plotted against alpha."""
     runs = _of(logs, method).groupby("seed")
     table = runs[["mean_abs_token_adv"]].mean()
     table["dead_share"] = runs["dead_groups"].sum() / runs["n_groups"].sum()

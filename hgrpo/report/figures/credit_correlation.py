@@ -162,7 +162,6 @@ def _draw_matrix(ax, matrix: np.ndarray, labels: Sequence[str]) -> None:
 
 
 def _extremes(pairs: pd.DataFrame, labels: Mapping[str, str]) -> str:
-    """Sentences on the pairs of methods that agree most and least within a trajectory."""
     known = pairs.dropna(subset="within")
     if known.empty:
         return ""

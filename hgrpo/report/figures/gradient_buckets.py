@@ -69,7 +69,6 @@ def policy_figures(of: Measured) -> list[Drawing]:
 
 
 def _parts(groups: pd.DataFrame) -> list[tuple[str, str, str, list[_Panel]]]:
-    """Name, subject, caption and panels of each figure."""
     by_component = [(name, text) for name, (text, _) in DRAWN.items()]
     losses = [(text, partial(_bars, name, "weighted_loss")) for name, text in by_component]
     return [
@@ -166,7 +165,6 @@ def _figure(
 
 
 def _numbers(rows: pd.DataFrame) -> list[str]:
-    """The buckets in order."""
     return sorted(rows["bucket"].unique(), key=_number)
 
 

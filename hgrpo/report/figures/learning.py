@@ -266,7 +266,6 @@ def _draw_last_intervals(
 
 
 def _untrained_line(ax: Axes, comparison: Comparison, arms: Arms, measure: Measure) -> None:
-    """Draw a line at the SFT policy's best-temperature result."""
     level = untrained_level(comparison, arms, measure.column)
     if level is not None:
         name = f"{arms.label(arms.untrained)}, {temperature_name(comparison.best_temperature)}"

@@ -141,7 +141,6 @@ def _draw(ax: Axes, rows: pd.DataFrame, arm: Arm) -> None:
 
 
 def _alt(table: pd.DataFrame, arms: Arms, methods: Sequence[str]) -> str:
-    """Text with each method's last values of three correlations."""
     sentences = []
     for name in methods:
         mine = table[table["method"] == name]
