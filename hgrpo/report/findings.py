@@ -24,7 +24,7 @@ from hgrpo.report.words import (
     points,
 )
 
-_LESS = ", less than the A/A twin moved"
+_LESS = ", less than for the A/A twin"
 
 
 @dataclass(frozen=True)

@@ -69,8 +69,8 @@ def test_with_one_seed_the_headline_ranks_no_arm_and_leaves_controls_out(one_see
     comparison = with_differences(one_seed, differences)
     headline = findings.answer(comparison, one_seed.arms).headline
     assert headline == (
-        "One seed, no verdict: Vine (4 continuations) (+20.0 points, less than the A/A twin moved) "
-        "and LLMJudge (offline rubric) (+10.0 points, less than the A/A twin moved) against flat "
+        "One seed, no verdict: Vine (4 continuations) (+20.0 points, less than for the A/A twin) "
+        "and LLMJudge (offline rubric) (+10.0 points, less than for the A/A twin) against flat "
         f"GRPO {AREA}; the A/A twin differs by +40.0 points."
     )
     gates = comparison.protocol.settings.model_copy(
@@ -95,7 +95,7 @@ def test_the_headline_sets_each_arm_beside_what_chance_made(one_seed):
     compared = replace(comparison, against_reference=table.reset_index())
     assert findings.answer(compared, one_seed.arms).headline == (
         "Vine (4 continuations) (+23.2 points, +20.2 to +26.2) and LLMJudge (offline rubric) (+3.6 "
-        "points, +0.6 to +6.6, less than the A/A twin moved) beat flat GRPO "
+        "points, +0.6 to +6.6, less than for the A/A twin) beat flat GRPO "
         f"{AREA}; inconclusive for random credit (+1.0 points, \u22122.0 to +4.0); the A/A twin "
         "differs by \u22129.7 points (\u221212.7 to \u22126.7)."
     )
