@@ -240,7 +240,7 @@ def _arms(episodes: pd.DataFrame, protocol: Protocol) -> tuple[list[str], str | 
     trained = set(played) - {untrained}
     if trained and protocol.reference not in trained and protocol.expects_reference:
         raise UserError(
-            f"the reference arm {protocol.reference!r} has no episodes; expected one of "
+            f"the reference arm {protocol.reference!r} has no episodes; arms with episodes: "
             f"{', '.join(played)}"
         )
     return order, untrained
