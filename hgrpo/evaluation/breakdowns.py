@@ -1,4 +1,4 @@
-"""Tables of individual arms: endpoints, runs, rounds, temperatures and task types."""
+"""Computes tables of individual arms: endpoints, runs, rounds, temperatures and task types."""
 
 from collections.abc import Mapping, Sequence
 
@@ -79,7 +79,7 @@ def endpoints(
 
 
 def last_round(chosen: pd.DataFrame, played: Outcomes, level: float) -> dict:
-    """Columns of the main table: results of an arm in one round at one temperature.
+    """Return the columns of the main table with an arm's results in one round, at one temperature.
 
     `chosen` holds the arm's episodes on all panels, each exactly once. `played` holds the outcomes
     on the test panel, where a single evaluation may be repeated for each seed.

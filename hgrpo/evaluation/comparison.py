@@ -1,4 +1,4 @@
-"""The comparison protocol: from episodes to paired differences and verdicts.
+"""Implements the comparison protocol, from episodes to paired differences and verdicts.
 
 A study declares its endpoint before it runs: the rounds whose greedy evaluations on the test panel
 count (`endpoint.rounds_read`), and whether an episode is scored by its success or its return. A

@@ -38,7 +38,7 @@ class Factorial:
     cells: dict[str, dict[str, Hashable]]
 
     def signs(self, *factors: str) -> dict[str, int]:
-        """Arm -> +1 or -1: the contrast of one factor, or of the interaction of several.
+        """Sign (+1 or -1) of each arm in the contrast of a factor, or of an interaction of several.
 
         A factor's sign is -1 at the reference arm's level. The sign of an interaction is the
         product of its factors' signs.
@@ -57,7 +57,7 @@ class Factorial:
 
 
 def alpha_sweep(methods: Mapping[str, Mapping]) -> dict[str, float]:
-    """Trained arm -> alpha, ascending, if the trained arms form a sweep; otherwise empty.
+    """Map each trained arm to its alpha, ascending; empty if the trained arms do not form a sweep.
 
     A sweep has at least three arms with distinct values of alpha. Their other settings are equal,
     except for names and labels. An arm with alpha 1 (flat GRPO) may also differ in `credit` and
@@ -123,7 +123,7 @@ def trained(methods: Mapping[str, Mapping]) -> dict[str, Mapping]:
 
 
 def doses(methods: Mapping[str, Mapping]) -> dict[str, float]:
-    """Trained arm -> correlation of its credit with the oracle's, ascending.
+    """Map each trained arm to the correlation of its credit with the oracle's, ascending.
 
     Empty if there are fewer than two distinct correlations. `methods` (arm -> settings) is from
     `hgrpo.stages.comparison.comparison`.

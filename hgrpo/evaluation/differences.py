@@ -1,4 +1,4 @@
-"""Differences between arms at one endpoint, over seeds and tasks.
+"""Estimates differences between arms at one endpoint, over seeds and tasks.
 
 The variance of a mean difference has two parts. The variance between runs is estimated from all
 arms of the study (`run_spread`). The variance between tasks is s^2(task means) / tasks; it includes

@@ -1,4 +1,4 @@
-"""Dose-response: gain of arms as a function of their credit's correlation with the oracle's."""
+"""Tabulates the gain of arms as a function of their credit's correlation with the oracle's."""
 
 from collections.abc import Iterator, Mapping
 

@@ -1,4 +1,4 @@
-"""Rounds whose evaluations are averaged into an arm's score at the endpoint."""
+"""Determines the rounds whose evaluations are averaged into an arm's score at the endpoint."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Paired comparisons of arms with a baseline, with or without verdicts.
+"""Computes paired comparisons of arms with a baseline, with or without verdicts.
 
 A family consists of all comparisons with one baseline, or of the pairs that a study declares.
 Holm's correction is applied within each family.

@@ -1,4 +1,4 @@
-"""Gates: conditions on a study's controls; if one fails, the other comparisons prove little.
+"""Checks gates: conditions on a study's controls without which other comparisons prove little.
 
 A gate is a claim about an arm's difference from the reference at the declared endpoint. It uses the
 interval without Holm's correction, because each gate is a separate claim and all are reported. The

@@ -1,4 +1,4 @@
-"""Outcomes and scores of an arm, as tables [seeds, tasks]."""
+"""Arranges the outcomes and scores of an arm as tables [seeds, tasks]."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

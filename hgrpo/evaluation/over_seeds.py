@@ -1,4 +1,4 @@
-"""Intervals and tests for one value per seed, without sampling error from tasks.
+"""Intervals and tests for one value per seed, which ignore sampling error from tasks.
 
 Two arms are compared by their differences, paired by seed.
 """

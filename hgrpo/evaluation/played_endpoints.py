@@ -62,7 +62,7 @@ def played_endpoints(
     last: Mapping[str, int],
     play: pd.DataFrame,
 ) -> dict[str, dict[Arm, Outcomes]]:
-    """Endpoint -> arm -> outcomes; the declared endpoint is first.
+    """Compute the outcomes by endpoint and arm; the declared endpoint is first.
 
     Args:
         last: arm -> its last round.
@@ -93,7 +93,7 @@ def played_endpoints(
 def others_than_declared(
     played: Mapping[str, Played], settings: StatisticsConfig, partial: bool
 ) -> Iterator[tuple[str, Score]]:
-    """(endpoint, score) pairs other than the declared one.
+    """Yield all pairs (endpoint, score) other than the declared pair.
 
     Endpoints with equal outcomes, such as all endpoints of a single round, appear once. Returns are
     included if episodes can earn partial reward (`partial`), or if they are the declared score.

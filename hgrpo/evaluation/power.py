@@ -105,7 +105,7 @@ def probability_above(limit: float, truth: float, estimate: Estimate) -> float:
 
 
 def repeats_alike(estimate: Estimate, verdict: str, family: int, level: float = LEVEL) -> float:
-    """Probability that a repeat of the study gives a comparison the same verdict.
+    """Probability that a repeat of the study reaches the same verdict on a comparison.
 
     The observed difference is used as the true one. For `better` and `worse` it overestimates the
     true difference on average, so fewer repeats agree.

@@ -1,4 +1,4 @@
-"""Spread between runs of an arm, estimated jointly from all arms of a study.
+"""Estimates the spread between runs of an arm, jointly from all arms of a study.
 
 The runs of a study form a table of arms by seeds. The model is
 

@@ -146,7 +146,7 @@ class EvaluationConfig(StatisticsConfig):
 
     @property
     def panel_sizes(self) -> dict[str, int]:
-        """Panel -> number of games per evaluation, in the order of play."""
+        """Number of games per evaluation on each panel, in the order of play."""
         return {"validation": self.validation_games, "test": self.test_games}
 
 

@@ -1,4 +1,4 @@
-"""Credit of every method of a study on the same stored rollouts.
+"""Computes the credit of every method of a study on the same stored rollouts.
 
 Methods with the same assigner settings and fitted model share one computation. Assigners that play
 episodes to compute credit are limited to the first groups.

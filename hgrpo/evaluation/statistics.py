@@ -1,4 +1,4 @@
-"""Uncertainty of success rates over seeds and tasks, and verdicts.
+"""Estimates the uncertainty of success rates over seeds and tasks, and derives verdicts.
 
 All seeds play the same panel, so outcomes form a crossed table [seeds, tasks], and both the seeds
 and the tasks are random samples. The usual method is a two-level bootstrap, which resamples seeds

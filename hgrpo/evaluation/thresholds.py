@@ -1,4 +1,4 @@
-"""Number of trajectories until an arm reaches a score threshold, with censoring.
+"""Estimates the number of trajectories until an arm reaches a score threshold, with censoring.
 
 All trajectories count, including continuations (`hgrpo.trajectories.log_row`). A run reaches a
 threshold in the first round whose greedy test score is at least as high. Times are ends of rounds,

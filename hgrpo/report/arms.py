@@ -78,7 +78,7 @@ class Arms:
         return next((name for name, arm in self.by_name.items() if not arm.trained), None)
 
     def with_figure(self, figure: str) -> list[str]:
-        """The trained arms whose credit assigner declares this figure."""
+        """The trained arms whose credit assigner declares the given figure."""
         return [name for name in self.trained if figure in self.by_name[name].credit.figures]
 
     @property

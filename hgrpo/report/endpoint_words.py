@@ -89,7 +89,7 @@ def amount(value: float, score: Score) -> str:
 
 
 def untrained_level(comparison: Comparison, arms: Arms, column: str = "success") -> float | None:
-    """The SFT arm's test success (or `column`) at its best temperature; None if there is no arm."""
+    """Test success (or `column`) of the SFT arm at its best temperature; None if it was not run."""
     rows = comparison.methods
     rows = rows[
         (rows["method"] == arms.untrained) & (rows["temperature"] == comparison.best_temperature)

@@ -34,7 +34,7 @@ from hgrpo.evaluation.outcomes import GREEDY, TEST
 def methods_comparison(
     comparison: Comparison, episodes: pd.DataFrame, labels: Mapping[str, str], study: Mapping
 ) -> dict[str, dict]:
-    """The content of methods_comparison.json: arm -> its fields, in display order.
+    """Compute the content of methods_comparison.json: the fields of each arm, in display order.
 
     `study` is the content of the study's config.yaml.
     """

@@ -1,4 +1,4 @@
-"""Page about gradients: which part of the loss drives a policy, by buckets of groups."""
+"""Renders the page on which part of the loss drives a policy, by buckets of groups."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

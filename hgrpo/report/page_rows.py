@@ -161,7 +161,7 @@ def thresholds(comparison: Comparison, arms: Arms) -> list[dict]:
 
 
 def ended_runs(stops: pd.DataFrame, seeds: int) -> dict[str, str]:
-    """Arm -> text on runs ended by a rule, such as "stopped in 2 of 5 runs"."""
+    """Describe each arm's runs that were ended by a rule, e.g. "stopped in 2 of 5 runs"."""
     counted = stops.groupby(["method", "status"], sort=False).size()
     by_arm: dict[str, list[str]] = {}
     for (method, status), many in counted.items():

@@ -1,4 +1,4 @@
-"""Figures and the results table in sizes and formats for papers."""
+"""Writes figures and the results table in sizes and formats for papers."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Jinja environment of the pages, and inline figures in the page's theme."""
+"""Creates the Jinja environment of the pages, and inlines figures in the page's theme."""
 
 import html
 import re

@@ -118,7 +118,7 @@ def cost(logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
 
 
 def logged_extras(table: pd.DataFrame) -> dict[str, str]:
-    """Column -> title, for the columns of `EXTRAS` logged by any arm of a cost table."""
+    """Titles of those columns of `EXTRAS` that were logged by any arm of a cost table."""
     return {
         name: title for name, title in EXTRAS.items() if len(table) and table[name].notna().any()
     }
@@ -140,7 +140,7 @@ def scripted_players(expert: Mapping) -> pd.DataFrame:
 
 
 def all_tables(inputs: Inputs, scripted: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Name -> table, for the names in `names.table_names`."""
+    """Build all tables by name, with the names of `names.table_names`."""
     comparison, logs, arms = inputs.comparison, inputs.logs, inputs.arms
     made = {
         "scripted": scripted,

@@ -1,4 +1,4 @@
-"""Norm, noise and direction of the gradient of a bucket, from inner products of groups' gradients.
+"""Computes the norm, noise and direction of a bucket's gradient from its groups' inner products.
 
 A bucket's loss is a mean over its tokens (or trajectories), so its gradient is sum u_k / sum n_k,
 where u_k is the sum over group k and n_k is its number of tokens (or trajectories). All statistics

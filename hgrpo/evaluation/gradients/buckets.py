@@ -1,4 +1,4 @@
-"""Buckets of groups by the standard deviation of their returns.
+"""Divides groups into buckets by the standard deviation of their returns.
 
 RAGEN compares the gradients of groups with high and low return variance
 (https://github.com/mll-lab-nu/RAGEN). In RAGEN, the last quantile bucket also contains the groups

@@ -1,4 +1,4 @@
-"""Bucket statistics over seeds: means, norms, regression slopes and tests of dominance.
+"""Summarises bucket statistics over seeds: means, norms, slopes and tests of dominance.
 
 RAGEN (https://github.com/mll-lab-nu/RAGEN) concludes from plots of a single run that the norm of
 the task gradient rises with the standard deviation of returns while those of the regularisers stay

@@ -1,4 +1,4 @@
-"""Table of a policy's gradients: one row per pass, bucket and component."""
+"""Builds the table of a policy's gradients, with one row per pass, bucket and component."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

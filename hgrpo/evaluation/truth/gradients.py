@@ -94,7 +94,7 @@ class Expected:
 def expected(
     of_method: np.ndarray, with_truth: np.ndarray, truth: np.ndarray, weights: np.ndarray
 ) -> Expected:
-    """The moments, from [G, G] matrices of g_k . g_l, g_k . t_l and t_k . t_l.
+    """Estimate the moments from [G, G] matrices of g_k . g_l, g_k . t_l and t_k . t_l.
 
     If `of_method` is the product of two estimates of the same gradient with independent noise, the
     variance excludes that noise.

@@ -1,4 +1,4 @@
-"""Measured true advantages as arrays over all turns of the rollouts, with the methods' credit."""
+"""Holds measured true advantages and the methods' credit as arrays over all turns of rollouts."""
 
 import re
 from collections import Counter
@@ -77,7 +77,7 @@ class MeasuredTruth:
 
     @cached_property
     def weights(self) -> np.ndarray:
-        """float64 [R, G], the resamples of the groups."""
+        """Multiplicities of the groups in each resample, float64 [R, G]."""
         return resamples(self.groups)
 
     @cached_property

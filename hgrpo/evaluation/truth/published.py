@@ -1,4 +1,4 @@
-"""Published rollouts with true advantages, and credit computed for them by other code."""
+"""Reads published rollouts with true advantages, and credit that other code computed for them."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Accuracy of a method's credit and advantages: correlations, signs, cosines and errors."""
+"""Measures the accuracy of credit and advantages: correlations, signs, cosines and errors."""
 
 from collections.abc import Callable
 
@@ -60,7 +60,7 @@ def _varies(variance: np.ndarray, square: np.ndarray) -> np.ndarray:
 
 
 def sign_hits(advantage: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """1 for equal signs, 0.5 if the advantage is 0, else 0; [turns]."""
+    """Score of each sign, [turns]: 1 if both are equal, 0.5 if the advantage is 0, else 0."""
     return (1 + np.sign(advantage) * np.sign(truth)) / 2
 
 
@@ -157,7 +157,7 @@ def true_gradient_rows(truth: MeasuredTruth) -> list[dict[str, float]]:
 
 
 def best_scale(advantage: np.ndarray, truth: np.ndarray) -> float:
-    """Nonnegative least-squares factor from advantages to the truth.
+    """Nonnegative least-squares factor that scales advantages to the truth.
 
     Noise in the truth does not bias it. Errors are those of scaled advantages, because advantages
     have no unit.

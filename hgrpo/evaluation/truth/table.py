@@ -1,4 +1,4 @@
-"""truth.parquet: one row per turn, with its true advantage and a sketch of its gradient.
+"""Builds and reads truth.parquet: one row per turn, with its true advantage and gradient sketch.
 
 docs/artefacts.md explains the columns.
 """
@@ -37,7 +37,7 @@ def truth_schema(sketch: int) -> pa.Schema:
 def truth_table(
     group: PlayedGroup, truths: Sequence[TurnTruth], continuations: int, sketches: np.ndarray
 ) -> pa.Table:
-    """Rows of a group's turns.
+    """Build the truth table's rows for the turns of a group.
 
     Args:
         truths: true values of each trajectory's turns.
@@ -70,7 +70,7 @@ def turn_places(groups: Sequence[PlayedGroup]) -> dict[str, list]:
 
 
 def read_truth(folder: Path, groups: Sequence[PlayedGroup]) -> pa.Table:
-    """The truth table of the rollouts `groups`, which are from `read_groups` on the same folder.
+    """Read the truth table of the rollouts `groups`, which are from `read_groups` on this folder.
 
     Raises:
         UserError: as `read_truth_table`, or the rows do not match the turns of the rollouts.

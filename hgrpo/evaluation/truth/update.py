@@ -1,4 +1,4 @@
-"""Advantages that training would compute from a method's credit."""
+"""Computes the advantages that training would derive from a method's credit."""
 
 from collections.abc import Sequence
 from dataclasses import replace

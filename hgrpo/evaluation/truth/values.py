@@ -1,4 +1,4 @@
-"""The true advantages of a trajectory's turns, from continuations before each turn.
+"""Estimates the true advantages of a trajectory's turns, from continuations before each turn.
 
     V_t = mean return of the continuations from before turn t,    V_T = the trajectory's return
     A_t = V_{t+1} - V_t
@@ -40,7 +40,7 @@ class TurnTruth:
 
 
 def turn_truth(returns: np.ndarray, final: float) -> TurnTruth:
-    """The true advantage of each turn.
+    """Estimate the true advantage of each turn.
 
     Args:
         returns: float64 [T, n], returns of the n continuations from before each turn.

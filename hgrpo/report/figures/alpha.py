@@ -1,4 +1,4 @@
-"""Figures of an alpha sweep: the effect of blending turn and trajectory advantages."""
+"""Draws figures of an alpha sweep: the effect of blending turn and trajectory advantages."""
 
 from collections.abc import Mapping
 

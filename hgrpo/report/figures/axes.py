@@ -1,4 +1,4 @@
-"""Figure of the arms along a study axis: endpoint, and dependence of replies on prompts."""
+"""Draws the arms along a study axis: endpoint, and dependence of replies on prompts."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Figure of the dependence of replies on their prompts over training."""
+"""Draws the figure of the dependence of replies on their prompts over training."""
 
 import pandas as pd
 

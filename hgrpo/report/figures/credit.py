@@ -1,4 +1,4 @@
-"""Credit plots: every arm's credit for each turn of the same trajectories."""
+"""Draws credit plots: every arm's credit for each turn of the same trajectories."""
 
 from collections.abc import Mapping, Sequence
 from textwrap import shorten
@@ -98,7 +98,7 @@ def own_credit_table(turns: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def own_credit_strips(table: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Plot each trajectory with the columns `OWN`; None if there are none."""
+    """Plot each trajectory with the columns `OWN`; None if there are no trajectories."""
     if table.empty:
         return None
     pictures, titles = [], []

@@ -1,4 +1,4 @@
-"""Figures of agreement between assigners: heat map of correlations, gallery of trajectories."""
+"""Draws the agreement of assigners: heat map of correlations, gallery of trajectories."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Figure of the arms' gains against the correlation of their credit with the oracle's."""
+"""Draws the figure of the arms' gains against the correlation of their credit with the oracle's."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Figures of the buckets of one policy: deviations, norms by component, losses, norms per token.
+"""Draws figures of one policy's buckets: deviations, norms, losses and norms per token.
 
 The figures are named as in RAGEN's script (https://github.com/mll-lab-nu/RAGEN). Unmeasured values
 are drawn as gaps, where RAGEN draws zeros.
@@ -45,7 +45,7 @@ class Measured:
 
 
 def policy_name(method: str, steps: int) -> str:
-    """The folder of a policy's figures."""
+    """Name of the folder with a policy's figures."""
     return f"{method}_step_{steps}"
 
 

@@ -1,4 +1,4 @@
-"""Figure of gradient norms against the standard deviation of returns, for one arm."""
+"""Draws the figure of gradient norms against the standard deviation of returns, for one arm."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Learning curves: greedy test success and score by round, by trajectories and by cost."""
+"""Draws learning curves: greedy test success and score by round, trajectories and cost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

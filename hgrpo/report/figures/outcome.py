@@ -1,4 +1,4 @@
-"""Figures of results: paired differences, SFT temperatures, success by task type."""
+"""Draws figures of results: paired differences, SFT temperatures, success by task type."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Figure of the share of each arm's runs that reached a score, by number of trajectories."""
+"""Draws the share of each arm's runs that reached a score, by number of trajectories."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Figures of training: reward, KL, gradients and the health of the updates."""
+"""Draws figures of training: reward, KL, gradients and the health of the updates."""
 
 import pandas as pd
 from matplotlib.axes import Axes

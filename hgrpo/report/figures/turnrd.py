@@ -1,4 +1,4 @@
-"""Figure of TurnRD: weights over turns by round, and quality of the fits by epoch."""
+"""Draws the figure of TurnRD: weights over turns by round, and quality of the fits by epoch."""
 
 from collections.abc import Mapping, Sequence
 
