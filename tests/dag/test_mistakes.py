@@ -50,8 +50,8 @@ def test_a_mistake_on_the_command_line(finished, setting, expected):
 @pytest.mark.parametrize(
     ("endpoint", "expected"),
     [
-        ("{budget: 100}", "endpoint.budget: flatGRPO: 100 trajectories are fewer than its first"),
-        ("{budget: 3073}", "endpoint.budget: flatGRPO: 3,073 trajectories are more than it trains"),
+        ("{budget: 100}", "endpoint.budget: flatGRPO: a budget of 100 trajectories is below"),
+        ("{budget: 3073}", "endpoint.budget: flatGRPO: a budget of 3,073 trajectories exceeds"),
         ("best_round", "endpoint: expected area, last_round or {budget: <trajectories>}"),
     ],
 )

@@ -133,7 +133,7 @@ def test_the_most_wrong_turns_are_those_of_a_calculation_by_hand(monkeypatch, ca
 @pytest.mark.parametrize(
     ("method", "source"),
     [
-        ("SFTOnly", "no assigner"),
+        ("SFTOnly", "an assigner, which untrained arms lack"),
         ("PPO", r"a critic \(gae\)"),
         *((name, "the policy, its hidden states") for name in ("Vine", "EMPG", "TurnRDV2")),
         ("LLMJudge", "the game or a service"),

@@ -300,7 +300,7 @@ def test_the_heat_map_has_pooled_above_and_within_below(tmp_path):
     drawing = heat_map(table, {"a": "A", "b": "B", "c": "C"}, ["D is left out."])
     assert matrix_of(drawing) == ["1", "50", "", "-25", "2", "0", "100", "", "3"]
     assert drawing.caption.endswith("D is left out.")
-    assert "Most alike within a trajectory: A and C, 1.00." in drawing.alt
+    assert "Most similar within a trajectory: A and C, 1.00." in drawing.alt
     # In another order of the methods the picture turns, and the numbers stay with their pairs.
     turned = heat_map(table, {"c": "C", "b": "B", "a": "A"}, [])
     assert matrix_of(turned) == ["1", "0", "", "", "2", "50", "100", "-25", "3"]

@@ -132,14 +132,14 @@ def test_a_budget_is_checked_against_every_arms_rounds(configs):
     edit(configs / "methods/Progressive.yaml", training={"tasks_per_step": 48})
     edit(configs / "studies/bakeoff_plateau.yaml", evaluation={"endpoint": {"budget": 2000}})
     assert error_of(configs).endswith(
-        "evaluation.endpoint.budget: Progressive: 2,000 trajectories are fewer than its first "
-        "round's 2,304"
+        "evaluation.endpoint.budget: Progressive: a budget of 2,000 trajectories is below the "
+        "2,304 of the first round"
     )
     edit(configs / "studies/bakeoff_plateau.yaml", evaluation={"endpoint": {"budget": 7680}})
     study = load_study(configs / "studies/bakeoff_plateau.yaml")
     assert study.round_trajectories["Progressive"] == 6 * 48 * 8
     assert "SFTOnly" not in study.round_trajectories
-    assert "more than it trains on in 2 rounds" in error_of(configs, {"rounds": 2})
+    assert "of 2 rounds of training" in error_of(configs, {"rounds": 2})
 
 
 @pytest.mark.parametrize("seeds", ["11,23", "11 23", " 11, 23 ", [11, 23], ("11", 23)])
@@ -182,7 +182,7 @@ MISTAKES = [
     (
         "studies",
         {"evaluation": {"endpoint": {"budget": 1535}}},
-        "evaluation.endpoint.budget: flatGRPO: 1,535 trajectories are fewer than its first",
+        "evaluation.endpoint.budget: flatGRPO: a budget of 1,535 trajectories is below",
     ),
     (
         "studies",
