@@ -47,7 +47,7 @@ class Action:
         self._results = self.slots.fresh()
 
     def finish(self, compiler: FormulaCompiler, negations: dict[int, int]) -> None:
-        """Compile precondition and effects. The texts of all actions must have been compiled before."""
+        """Compile precondition and effects, after the texts of all actions have been compiled."""
         self._steps = self._search(compiler)
         self.apply = compile_effects(self.schema, self.scope, compiler, negations)
         self.watches: tuple[int, ...] | None = None
@@ -56,7 +56,7 @@ class Action:
             self.watches = tuple(pattern(number(name), ()) for name in sorted(self._reads))
 
     def applicable(self, facts: Facts, frame: Frame) -> set[Arguments]:
-        """Tuples of arguments that satisfy the precondition and for which the action is not idle."""
+        """Tuples of arguments that satisfy the precondition and do not make the action idle."""
         frame[self._results] = results = set()
         for step in self._steps:
             step(facts, frame)

@@ -1,7 +1,7 @@
 """Compiles the effects of actions to functions that change facts.
 
-Texts can refer to facts `not_p(x)`. Such a fact is added when p(x) is deleted, and deleted when p(x)
-is added.
+Texts can refer to facts `not_p(x)`. Such a fact is added when p(x) is deleted, and deleted when
+p(x) is added.
 """
 
 from collections.abc import Callable

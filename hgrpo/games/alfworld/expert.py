@@ -37,8 +37,8 @@ _OPENING = "-= Welcome to TextWorld, ALFRED! =-"
 class Searcher:
     """Plays one episode as the expert.
 
-    `act()` returns the first command, and `act(observation)` each later one. If all places have been
-    searched without success, the search starts again, so there is always a next command.
+    `act()` returns the first command, and `act(observation)` each later one. If all places have
+    been searched without success, the search starts again, so there is always a next command.
 
     Args:
         opening: the text after the reset, which contains the room's receptacles and the goal.
@@ -87,7 +87,7 @@ class Searcher:
         return self._commands.send(observation)
 
     def _play(self) -> Play:
-        """Play the whole episode. This and similar generators yield commands and get observations."""
+        """Play the whole episode: a generator that yields commands and receives observations."""
         spec = KINDS[self.goal.task_type]
         while True:
             place, item = yield from self._find(self.goal.target, self._may_fetch)

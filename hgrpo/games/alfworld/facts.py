@@ -19,7 +19,7 @@ def key_getter(positions: tuple[int, ...]) -> Callable:
 
 
 class Vocabulary:
-    """Assigns indices to predicates, and to patterns (a predicate with positions that are known)."""
+    """Numbers predicates and patterns; a pattern is a predicate with some known positions."""
 
     def __init__(self) -> None:
         self.predicates: dict[str, int] = {}
@@ -29,7 +29,7 @@ class Vocabulary:
         return self.predicates.setdefault(name, len(self.predicates))
 
     def pattern(self, predicate: int, known: tuple[int, ...]) -> int:
-        """Number of the pattern that groups the facts of `predicate` by the arguments at `known`."""
+        """Number of the pattern that groups facts of `predicate` by the arguments at `known`."""
         return self.patterns.setdefault((predicate, known), len(self.patterns))
 
 
