@@ -6,8 +6,8 @@ share these modules:
 - `draws`: uniform draws and initial weights from random streams with a name (seed, purpose, step).
   Results therefore do not depend on evaluation intervals or on the order of arms, and arms with the
   same seed have the same data and initial weights.
-- `nets`: `MLP` and `Transformer`, frozen descriptions whose weights are one tensor [S, P]. To copy a
-  policy, e.g. as a teacher, this tensor is copied.
+- `nets`: `MLP` and `Transformer`, frozen descriptions whose weights are one tensor [S, P]. Copying
+  this tensor copies a policy, e.g. as a teacher.
 - `policies`: policies that use these nets.
 - `learner`: trainable weights with Adam and gradient clipping, separately for each seed.
 - `trainer`: the loop over steps, and the log. An interrupted run starts from the beginning.

@@ -69,7 +69,7 @@ class Learner:
 
     @property
     def leaf(self) -> Tensor:
-        """Return the current weights as the tensor with respect to which the next update differentiates.
+        """Return the current weights, the tensor for which the next update computes gradients.
 
         The loss of this update may therefore reuse results that were computed from this tensor.
         """
