@@ -95,7 +95,7 @@ class Trainer(ArmTrainer):
         return {"step": self.step, "method": self.settings.method, "task": self.task.name}
 
     def _explore(self, view: View, part: int) -> Columns:
-        """Update a policy on its own rollouts; rewards are `lesson` (teacher) or success (student)."""
+        """Update a policy on its own rollouts, rewarded by `lesson` (teacher) or success."""
         s = self.settings
         # The name does not contain the view, so that all arms explore the same inputs.
         batch = self.sample(view, (self.step, part), s.groups, s.group_size)

@@ -5,7 +5,7 @@ t:
 
 - The token objective is the mean over t of E[KL_t]. Prefixes are sampled from p, but the gradient
   does not flow through the sampling. OPDReverseKL uses this objective.
-- The sequence objective is KL(p(y | x) || q(y | x)) = E[sum over t of KL_t], with its full gradient.
+- The sequence objective is KL(p(y | x) || q(y | x)) = E[sum over t of KL_t], with full gradient.
 
 Each estimator is unbiased for the gradient of its own objective. The names of the first three are
 those of the original.

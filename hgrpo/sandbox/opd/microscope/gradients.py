@@ -23,7 +23,7 @@ _MOST_PAIRS = 10_000
 
 @dataclass(frozen=True)
 class Batches:
-    """Describes `count` batches of `size` rollouts; `name` is part of their random streams' names."""
+    """`count` batches of `size` rollouts; `name` is part of their random streams' names."""
 
     name: str
     count: int
