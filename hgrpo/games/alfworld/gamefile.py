@@ -151,10 +151,10 @@ def native_potential(game: CompiledGame) -> Callable[[View, bool], float]:
 def list_games(root: Path, counts: Counter[str]) -> list[Task]:
     """List the playable games in `root` and its subfolders, sorted by path.
 
-    As in `AlfredTWEnv.collect_game_files` of alfworld 0.4.2, a game is playable if its path mentions
-    neither a movable receptacle nor slicing, its task type is one of the six, and its game file has
-    `solvable: true`. In addition, games that are won at reset are excluded, and so are malformed
-    files, on which the original fails.
+    As in `AlfredTWEnv.collect_game_files` of alfworld 0.4.2, a game is playable if its path
+    mentions neither a movable receptacle nor slicing, its task type is one of the six, and its game
+    file has `solvable: true`. In addition, games that are won at reset are excluded, and so are
+    malformed files, on which the original fails.
 
     Args:
         counts: maps a reason to the number of excluded games; updated in place.

@@ -136,7 +136,7 @@ class OpdSettings(ArmSettings, TransformerSettings):
         rising = all(early < late for early, late in pairwise(starts))
         return (
             (starts[0] != 0, f"phases: the first phase must start at step 0, not {starts[0]}"),
-            (not rising, f"phases: the values of `start`, {starts}, must be increasing"),
+            (not rising, f"phases: `start` must increase, not {starts}"),
             (
                 starts[-1] >= self.num_steps,
                 f"phases: start {starts[-1]} must be below num_steps {self.num_steps}",

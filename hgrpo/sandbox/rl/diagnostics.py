@@ -29,7 +29,7 @@ _BUCKETS = ("low", "mid", "high")
 def gradient_columns(trainer: "Trainer", batch: Rollout) -> dict[str, Tensor]:
     """Columns [S] about the rule's gradient on a batch.
 
-    - cos_method_ce: cosine with the gradient of the cross-entropy to the labels, on the same inputs.
+    - cos_method_ce: cosine with the gradient of the cross-entropy to the labels, on these inputs.
     - cos_method_clean: cosine with the gradient of the same rule for noise-free rewards, which also
       determine which rollouts are included.
     - cos_method_exact: cosine with the gradient of -E[R] on the same inputs, if all outputs can be

@@ -57,8 +57,8 @@ NEEDS: dict[str, Need["RlSettings"]] = {
         lambda run: _replay(run) or run.delay > 0,
     ),
     "two_survivors": Need(
-        "at least two screened samples on average if entropy_diagnostics is true (kondo_keep "
-        "times batch_size of at least 2)",
+        "at least two samples that pass the screen on average, if entropy_diagnostics is true "
+        "(kondo_keep times batch_size of at least 2)",
         lambda run: not run.entropy_diagnostics or run.rule.keep * run.batch_size >= 2,
     ),
     "off_policy": Need(

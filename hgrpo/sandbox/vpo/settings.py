@@ -11,7 +11,7 @@ from hgrpo.sandbox.run_settings import RunSettings
 RULES = kinds.of_piece("vpo")
 NEEDS: dict[str, Need["VpoSettings"]] = {
     "groups": Need("groups (group_size above 1)", lambda run: run.group_size > 1),
-    "one_answer": Need("sets of one answer (num_candidates 1)", lambda run: run.num_candidates == 1),
+    "one_answer": Need("single answers (num_candidates 1)", lambda run: run.num_candidates == 1),
     "several_answers": Need(
         "sets of several answers (num_candidates above 1)", lambda run: run.num_candidates > 1
     ),
