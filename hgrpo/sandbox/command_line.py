@@ -93,7 +93,6 @@ def of_model(model: type[BaseModel], values: Mapping[str, Any]) -> dict[str, Any
 
 
 def _spelled(word: str) -> str:
-    """Replace `-` by `_` in the name of a flag."""
     flag, equals, value = word.partition("=")
     return f"--{flag[2:].replace('-', '_')}{equals}{value}" if word.startswith("--") else word
 

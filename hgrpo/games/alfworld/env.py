@@ -103,7 +103,6 @@ class AlfworldEnv(PickledByReplay):
         return self._game.potential(self._view(), self._play.won)
 
     def _view(self) -> View:
-        """The current facts, with the native engine's integers as entities."""
         compiled = self._game.compiled
         if self.engine == "native":
             return compiled.view(self._play.facts)

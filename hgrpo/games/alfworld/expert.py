@@ -136,7 +136,6 @@ class Searcher:
         raise UserError(f"the goal requires a {kind}, but the room has only: {self.listed}")
 
     def _find(self, kind: str, allowed: Callable[[str], bool]) -> Search:
-        """Search the allowed places for an object of a type; return (place, object)."""
         while True:
             for place, items in self.seen.items():
                 for item in items:
@@ -163,7 +162,6 @@ class Searcher:
         yield from self._reach(fresh[int(self.rng.integers(len(fresh))) if at_random else 0])
 
     def _preferred(self, kind: str) -> list[str]:
-        """List all receptacles in the order of the search."""
         if self.favourites is None:
             return self.order
         usual = self.favourites({kind_of(place) for place in self.listed}, kind)

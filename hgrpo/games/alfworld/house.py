@@ -89,7 +89,6 @@ class Household:
         return {place.lower() for place in self.favourites[room, target]}
 
     def _goals(self, kind: str) -> dict[str, list[Goal]]:
-        """Possible goals of a task type, by room. Rooms without a possible goal are omitted."""
         change = KINDS[kind].change
         tool = TOOLS.get(change)
         by_room: dict[str, list[Goal]] = {}

@@ -151,7 +151,6 @@ class _Household:
         return new
 
     def _needed(self, place: str, result: str) -> bool:
-        """Whether a goal object in hand is needed at `place`."""
         for thing in self.held:
             if not self._in_goal(thing):
                 continue

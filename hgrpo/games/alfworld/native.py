@@ -178,7 +178,6 @@ class CompiledGame:
         return any(step(facts, frame) for step in self._goal)
 
     def _command(self, facts: Facts, index: int, args: Arguments) -> str:
-        """Render the command of an action for the arguments `args`."""
         action, texts = self.program.actions[index], self._texts[index]
         key = None if action.named is None else action.named(args)
         if key is not None and key in texts:

@@ -102,7 +102,6 @@ def _shape(goal: pddl.Formula, fluent: set[str]) -> _Shape | None:
 
 
 def _placing(shape: _Shape, candidates: Candidates) -> Value | None:
-    """Potential for goals that require objects in a receptacle; None for other goals."""
     if {name for name, *_ in shape.relations} != {"inreceptacle"}:
         return None
     objects = sorted({args[1] for args in shape.relations})
@@ -139,7 +138,6 @@ def _placing(shape: _Shape, candidates: Candidates) -> Value | None:
 
 
 def _lighting(shape: _Shape, candidates: Candidates) -> Value | None:
-    """Potential for goals that require holding an object near a lit lamp; None for other goals."""
     relations = {name: args for name, *args in shape.relations}
     expected = {"receptacleatlocation", "atlocation", "inreceptacle", "holds"}
     if set(relations) != expected or len(shape.relations) != len(expected) or shape.unequal:

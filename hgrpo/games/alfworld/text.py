@@ -144,7 +144,6 @@ class TextCompiler:
         return write
 
     def _extended(self, scope: Scope, query: Query) -> Scope:
-        """`scope` with a slot for each new placeholder of `query`."""
         extended = dict(scope)
         for literal in query:
             for placeholder in literal.placeholders:
@@ -169,7 +168,6 @@ class TextCompiler:
         return join(relations, set(scope.values()), self.vocabulary, then, distinct)
 
     def _overlap(self, one: tuple[str, str], other: tuple[str, str]) -> bool:
-        """Whether the same entity can have the types of both placeholders."""
         is_a = self.domain.is_a
         return is_a(one[1], other[1]) or is_a(other[1], one[1])
 

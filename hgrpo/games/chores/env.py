@@ -125,7 +125,6 @@ class ChoresEnv(PickledByReplay):
         return self._game.score(self._settings, bag_is_right, self._right)
 
     def _apply(self, action: str) -> float:
-        """Execute an admissible command; return its immediate reward."""
         if action == LEAVE:
             self._done = True
         elif self._bag_is_due:

@@ -51,7 +51,6 @@ def board_distances(
 
 
 def _before(free: bytes, deltas: tuple[int, ...], player: int, boxes: Boxes) -> Iterator[Board]:
-    """Yield all boards from which a single action leads to the given board."""
     for delta in deltas:
         came = player - delta
         if free[came] and came not in boxes:

@@ -142,7 +142,6 @@ class SokobanEnv(PickledByReplay):
         return 0.0 if actions is None else 1.0 - actions / (self._settings.actions + 1)
 
     def _state(self) -> str:
-        """The text with the number of the turn, the number of remaining actions, and the board."""
         drawn = self._draw(self._player, self._boxes)
         if self._done:
             return f"{'Solved' if self._placed == len(self._boxes) else 'Lost'}.\n{drawn}"

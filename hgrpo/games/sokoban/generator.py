@@ -103,7 +103,6 @@ def _draw(
 
 
 def _room(rows: int, columns: int, rng: np.random.Generator) -> set[int]:
-    """The cells that a random walk inside the border clears."""
     steps = int(1.7 * (rows + columns))
     row, column = int(rng.integers(1, rows - 1)), int(rng.integers(1, columns - 1))
     direction = _DIRECTIONS[rng.integers(4)]

@@ -34,8 +34,6 @@ Cell = tuple[int, int]
 
 @dataclass(frozen=True)
 class _Seen:
-    """The parts of a board that can be read from an observation."""
-
     player: frozenset[Cell]
     boxes: frozenset[Cell]
     targets: frozenset[Cell]

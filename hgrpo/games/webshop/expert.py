@@ -65,7 +65,6 @@ def _by_oracle(env: WebshopEnv, task: Task, turn_cap: int) -> dict:
 def _people(
     env: WebshopEnv, expert: ShopperSettings, panels: Panels, counts: Counter
 ) -> Iterator[dict]:
-    """Yield rows of human trajectories, except those with an action that this shop rejects."""
     trajectories = on_panel(human.read(_recorded(expert), counts), env.assets, panels, counts)
     for trajectory, task in trajectories[: expert.trajectories]:
         opening = env.reset(task)

@@ -67,7 +67,6 @@ def read(path: Path, counts: Counter[str]) -> Iterator[HumanTrajectory]:
 
 
 def _files(path: Path) -> Iterator[tuple[str, Iterable[bytes]]]:
-    """Yield (name, lines) of each file."""
     if not path.exists():
         raise UserError(f"{path}: file or folder not found")
     if path.is_file() and path.suffix == ".zip":
@@ -183,14 +182,11 @@ _CONTENTS = {
 
 
 class _Imitation(BaseModel):
-    """One line of the imitation file."""
-
     states: list[str]
     actions: tuple[str, ...]
 
 
 def _imitation(place: str, line: object) -> HumanTrajectory:
-    """The trajectory of one line of the imitation file."""
     row = checked(_Imitation, line, place)
     states, actions = row.states, row.actions
     if len(states) != len(actions):

@@ -106,7 +106,6 @@ def _names(goal: str, value: str) -> bool:
 
 
 def _match(goal_words: set[str], text: str, goal: str) -> float:
-    """Share of the goal words that occur in a text outside its copy of the instruction."""
     seen = set(words(text.lower().replace(goal, " ")))
     return len(goal_words & seen) / len(goal_words) if goal_words else 0.0
 

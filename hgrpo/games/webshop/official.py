@@ -42,7 +42,6 @@ def _prices(pricing: object) -> tuple[float, ...]:
 
 
 def _dollars(text: str) -> float:
-    """Parse the digits and dots of a text as a number; NaN if invalid."""
     try:
         return float(Decimal(re.sub(r"[^\d.]", "", text)))
     except InvalidOperation:
@@ -54,8 +53,6 @@ class _Value(BaseModel):
 
 
 class _Record(BaseModel):
-    """A product in `items_shuffle*.json`; other keys are ignored."""
-
     asin: str = Field(min_length=1)
     name: str
     full_description: str
@@ -78,8 +75,6 @@ class _Entry(BaseModel):
 
 
 class _Wish(BaseModel):
-    """An instruction in `items_human_ins.json`."""
-
     instruction: str
     instruction_attributes: Phrases
     instruction_options: Phrases

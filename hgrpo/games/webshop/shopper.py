@@ -89,7 +89,6 @@ class Reader:
         return click(max(affordable, key=lambda product: self._match(product.title)).asin)
 
     def _on_product(self, product: Product) -> str:
-        """The next action on a product page: choose an option, open a tab, buy or go back."""
         if product.asin not in self._matches:
             self._matches[product.asin] = self._match(_visible_text(product))
         offered = set(self._session.clicks)
@@ -128,7 +127,6 @@ class Reader:
 
 
 def _visible_text(product: Product) -> str:
-    """The text on a product page: the title and the values of all options."""
     return " ".join((product.title, *(v for values in product.options.values() for v in values)))
 
 

@@ -249,7 +249,6 @@ class Transformer:
         return x.unflatten(1, (rows, length)), Prefix(seen)
 
     def _head(self, tensors: Mapping[str, Tensor], x: Tensor) -> Tensor:
-        """Logits [S, R, L, V] of hidden states [S, R, L, d]."""
         return linear(tensors, "head", _normalised(x.flatten(1, 2))).unflatten(1, x.shape[1:3])
 
 
@@ -290,5 +289,4 @@ def _norm_parts(name: str, width: int) -> tuple[Part, Part]:
 
 
 def _normalised(x: Tensor) -> Tensor:
-    """Normalise x [S, R, d] to mean 0 and variance 1 over d."""
     return F.layer_norm(x, x.shape[-1:])

@@ -61,7 +61,6 @@ class Trainer(PolicyTrainer):
         return {"step": self.step, "phase": phase.name, "method": phase.method, "task": task}
 
     def _update(self, batch: Rollout, describe: bool) -> Columns:
-        """Update all seeds once; return columns of the log."""
         s, phase = self.settings, self.phase
 
         def loss(weights: Tensor) -> Term:

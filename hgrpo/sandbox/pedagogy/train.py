@@ -117,7 +117,6 @@ class Trainer(ArmTrainer):
         return metrics
 
     def _assimilate(self, part: int) -> Columns:
-        """Update the student to imitate fresh rollouts of the teacher."""
         s = self.settings
         batch = self.sample("teacher", ("imitation", self.step, part), s.batch_size, 1)
         done = self._update("student", batch, self.rule.imitate)

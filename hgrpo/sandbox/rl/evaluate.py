@@ -98,7 +98,6 @@ class Examiner:
         return Sampled(likeliest, greedy_table), Sampled(actions, table)
 
     def _parts(self, *tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
-        """Split tensors [S, N, ...] along inputs into parts for one pass."""
         size = _DRAWN_AT_ONCE // len(self.seeds)
         if self.lists_outputs:
             size = _LISTED_AT_ONCE // (len(self.seeds) * output_count(self.task))
@@ -125,7 +124,6 @@ class Examiner:
         return torch.cat([self.policy.table(self.first, read, some) for read, (some,) in parts], 1)
 
     def _sampled(self, questions: Questions, done: Sampled) -> dict[str, Tensor]:
-        """Columns of the sampled policy. Enumerated outputs are weighted by their probability."""
         labels = questions.labels[:, :, None, None]
         errors = self.task.errors(done.actions, labels)
         if self.lists_outputs:

@@ -25,7 +25,6 @@ class Supply:
 
     @property
     def _room(self) -> int:
-        """Maximum number of stored batches."""
         return self.settings.replay_capacity or self.settings.delay + 1
 
     def next(self, fresh: Rollout, step: int) -> tuple[Rollout, dict[str, Tensor]]:
@@ -59,7 +58,6 @@ class Supply:
         return choose(self.kept, which, torch.tensor([ages[index] for index in which]))
 
     def _priority(self, batch: Rollout, age: int) -> Tensor:
-        """The priority of a batch, at least 0, [S]."""
         kind = self.settings.replay_priority
         if kind == "uniform":
             return torch.ones(len(batch.age))

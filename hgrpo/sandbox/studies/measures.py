@@ -69,7 +69,6 @@ def horizon(*arms: Measured) -> float:
 
 
 def _read(rows: pd.DataFrame, metric: Metric) -> pd.DataFrame:
-    """The metric's rows: those with a value in its column, up to `until`."""
     rows = rows[rows[metric.column].notna()]
     return rows if metric.until is None else rows[rows[metric.clock] <= metric.until]
 

@@ -85,7 +85,6 @@ BEST: dict[Objective, str] = {"token": "full_vocab_rkl", "sequence": "sequence_e
 
 
 def _rewards(seen: Seen) -> Tensor:
-    """Reward of each sampled token, [S, N, K, M, T]."""
     return teacher_rewards(seen.rollout.behaviour, taken(teacher_of(seen), seen.rollout.actions))
 
 

@@ -65,7 +65,6 @@ def _one(
     weights: Tensor,
     direction: Tensor,
 ) -> list[Row]:
-    """The rows of one seed and horizon."""
     batches = Batches("measured", settings.num_batches, settings.batch_size)
     drawn = sampled(task, policy, seed, weights, batches)
     measured = gradients(policy, weights, drawn, tuple(ESTIMATORS))
