@@ -131,7 +131,7 @@ class StudyRules:
 
     def gpus(self, stage: str, instead: Mapping) -> int:
         """GPUs of a job; `instead` contains the overrides from `--set-resources`."""
-        # Convert to a dict, because Snakemake's mapping has a default for every resource.
+        # Use a dict, because `Resources.get` returns an empty Resource for a missing name.
         values = dict(instead.get(stage, {}))
         return values["gpu"].value if "gpu" in values else self._needs(stage).gpu
 
