@@ -48,7 +48,6 @@ def look(results: Path) -> tuple[str, Sequence[JobStatus]]:
 
 
 def _watch(results: Path, every: float) -> None:
-    """Refresh the screen until every job is done."""
     file = recorded_file(results)
     waits = f"waiting for {file}, which the study's first job writes; press Ctrl-C to exit"
     with Live(waits, auto_refresh=False) as live:
