@@ -138,8 +138,8 @@ def test_a_mistake_in_a_file(checkout, name, old, new, expected):
         (
             "/rl/Progressive/seed_23/round_2/summary.json",
             "error: results/grid/rl/Progressive/seed_23/round_2: written by an earlier version of "
-            "hgrpo without a store; move it or all of results/grid away, and the next run links "
-            "the results again",
+            "hgrpo without a store; move it or results/grid elsewhere, and run the "
+            "study again",
         ),
     ],
 )

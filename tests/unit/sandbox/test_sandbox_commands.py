@@ -314,7 +314,7 @@ def test_an_interrupted_run_says_that_nothing_was_written(tmp_path):
         text += process.communicate()[1]
     assert process.returncode == 130
     # The bar's line may not have ended yet.
-    assert "interrupted: nothing was written, because rows" in text.splitlines()[-1]
+    assert "interrupted: no results were saved, because they" in text.splitlines()[-1]
     assert not target.exists()
 
 

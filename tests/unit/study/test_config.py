@@ -321,7 +321,7 @@ def test_a_missing_file_is_named_with_its_nearest_neighbour(configs, key, value,
         ({"seed": 1}, "command line: seed: unknown key; did you mean 'seeds'?"),
         ({"rounds": -2}, "with rounds overridden: rounds: input should be greater"),
         ({"seeds": "a"}, "with seeds overridden: seeds: input should be a valid integer"),
-        ({"mine": "flatGRPO"}, "with mine overridden: mine: flatGRPO is the reference; choose"),
+        ({"mine": "flatGRPO"}, "with mine overridden: mine: flatGRPO is the reference; list"),
         ({"methods": "flatGRPO,QQQ"}, "with methods overridden: methods: 'QQQ': no such file"),
     ],
 )
@@ -417,7 +417,7 @@ def test_a_variant_is_a_method_with_some_keys_changed(configs):
         ({"of": "Progressive", "alpah": 1}, "variants.Half: alpah: unknown key; did you mean"),
         (
             {"of": "Progressive", "name": "x"},
-            "variants.Half.name: not allowed; the variant's name is its key",
+            "variants.Half.name: not allowed; the name of a variant is its key",
         ),
         ({"alpha": 1}, "variants.Half.of: required"),
         (
