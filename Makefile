@@ -1,7 +1,7 @@
 # hgrpo: `make bakeoff` runs a study from games to report; `make test` runs the tests.
 #
-#   make quickstart                   a verdict in minutes: does exact credit help?
-#   make quickstart MINE=<method>     does your method help? MINE adds arms to the methods of any study
+#   make quickstart                   run a small study: does exact credit help?
+#   make quickstart MINE=<method>     add your method to the study; MINE works with every study
 #   make bakeoff                      the laptop study
 #   make bakeoff SEEDS=11             override seeds; also ROUNDS=7, METHODS="flatGRPO TurnRDV2", STUDY=<name>
 #   make bakeoff SET="training.lr=1e-4 env.turn_cap=50"    override any key of a study, its environment, model or methods
@@ -39,7 +39,7 @@ $(call refuse,variable,$(VARIABLES),$(GIVEN))
 $(call refuse,goal,$(GOALS) .venv/%,$(MAKECMDGOALS))
 EXECUTOR := $(filter slurm kubernetes,$(shell sed -n 's/^executor: *"\?\([a-z-]*\).*/\1/p' profiles/$(PROFILE)/config.yaml))
 
-# A file in .venv represents a set of extras, joined by +. vLLM for a GPU requires older packages.
+# The name of a file in .venv is a set of installed extras, joined by +. vLLM on a GPU requires older packages.
 set = .venv/.$(subst $(space),+,$(sort $(1) $(EXECUTOR) $(EXTRAS)))
 RUN := $(call set,train workflow judge)
 TEST := $(call set,train workflow judge test slurm)

@@ -1,4 +1,4 @@
-"""hgrpo: from an environment to a report that compares credit assigners.
+"""Workflow of hgrpo: from an environment to a report that compares credit assigners.
 
     snakemake --config study=alpha_sweep seeds=11,23   another study, other seeds
     snakemake results/bakeoff/rl/Progressive/seed_11/round_3/summary.json
@@ -13,7 +13,7 @@ from snakemake.utils import min_version
 min_version("9.0")
 
 
-# Write results beside this file, even if `-s` names it from another folder; --directory overrides.
+# Write results next to this file, even if snakemake starts elsewhere with `-s`; --directory overrides.
 workdir: workflow.basedir
 
 
@@ -47,7 +47,7 @@ onerror:
 
 
 rule all:
-    """The study's report and everything it depends on; prints the report's headline."""
+    """Make the study's report and everything it depends on, and print the report's headline."""
     default_target: True
     input:
         rules.report.output,

@@ -1,9 +1,9 @@
-"""ALFWorld: steps per second of the native engine and of the official one, in one process.
+"""Measure the steps per second of the native and of the official ALFWorld engine, in one process.
 
-Both play the first `--games` games of a folder, with the same `--steps` random commands in each
-game. After every command they list the admissible commands. The native engine also plays without
+Both engines play the first `--games` games of a folder, with the same `--steps` random commands per
+game, and list the admissible commands after every command. The native engine also plays without
 this listing. The official engine is not modified. Each timing starts with a newly compiled game,
-whose caches are empty. This needs the extra `alfworld`.
+whose caches are empty. The benchmark requires the extra `alfworld`.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from hgrpo.games.alfworld.textworld_engine import OfficialGame, require_textworl
 
 
 def measure(folders: list[Path], steps: int) -> dict:
-    """Steps per second of each engine, and how many times faster the native engine is."""
+    """Steps per second of each engine, and the speed-up of the native engine."""
     seconds: Counter[str] = Counter()
     for folder in folders:
         data = read_game(folder)
@@ -46,7 +46,7 @@ def measure(folders: list[Path], steps: int) -> dict:
 
 def _seconds(engine: Engine, commands: list[str], listing: bool) -> float:
     engine.reset()
-    # The official engine fills the heap; the garbage collector must not scan it while we time.
+    # Disable garbage collection during the timing, because the official engine's heap is large.
     gc.collect()
     gc.freeze()
     began = time.perf_counter()

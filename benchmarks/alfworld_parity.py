@@ -1,9 +1,9 @@
 """Check the native ALFWorld engine against the official one on a folder of games.
 
 Both engines play each game's walkthrough and random walks, in the language of the file and in the
-older one ("put X in/on Y"). After every command, the feedback, the admissible commands and the won
-flag must be equal. For speed, the official engine gets a cache; then both engines play
---stock-steps more commands without it. This needs the extra `alfworld`.
+older language ("put X in/on Y"). After every command, the feedback, the admissible commands and the
+won flag must be equal. For speed, the official engine uses a cache; then both engines play
+--stock-steps more commands without the cache. The check requires the extra `alfworld`.
 
 Example:
   python benchmarks/alfworld_parity.py ~/alfworld/json_2.1.1/valid_seen --stock-steps 20
@@ -45,7 +45,7 @@ Engine = NativeGame | OfficialGame
 
 @dataclass(frozen=True)
 class Mismatch:
-    """After `command`, at `step` of a walk, `what` (text, commands or won) differed."""
+    """A difference in `what` (text, commands or won) after `command`, at `step` of a walk."""
 
     game: str
     walk: str
@@ -58,7 +58,7 @@ class Mismatch:
 
 @dataclass
 class GameReport:
-    """The comparison of one game."""
+    """Result of the comparison of both engines on one game."""
 
     game: str
     steps: int = 0
@@ -70,7 +70,7 @@ def compare_walk(
 ) -> None:
     """Play `commands` in both engines from a reset; add steps and differences to `report`.
 
-    The walk ends at the first difference, since later ones could follow from it.
+    The walk ends at the first difference, because it could cause later differences.
     """
     for step, command in enumerate(chain([""], commands)):
         answers = []
@@ -88,8 +88,9 @@ def compare_walk(
 def random_walk(engine: Engine, rng: random.Random, steps: int) -> Iterator[str]:
     """Yield random commands: most are admissible in `engine`, about one in twenty is nonsense.
 
-    Half of the draws leave out "go to" commands, so that walks touch things. Some commands have
-    white space around them, which engines must ignore. Play each command before drawing the next.
+    Half of the draws exclude "go to" commands, so that walks interact with objects. Some commands
+    have leading or trailing white space, which engines must ignore. The caller must play each
+    command before drawing the next.
     """
     for _ in range(steps):
         commands = engine.admissible_commands()
@@ -102,7 +103,7 @@ def random_walk(engine: Engine, rng: random.Random, steps: int) -> Iterator[str]
 
 
 def older_language(data: dict) -> dict:
-    """The game in the older language: "put X in/on Y" in place of "move X to Y"."""
+    """The game in the older language, with "put X in/on Y" instead of "move X to Y"."""
     walkthrough = [
         re.sub(r"^move (.*?) to ", r"put \1 in/on ", command)
         for command in data.get("walkthrough") or []
@@ -147,7 +148,7 @@ def check_games(
     check = partial(check_game, steps=steps, stock_steps=stock_steps, seed=seed)
     spawn = multiprocessing.get_context("spawn")
     batch = _GAMES_PER_PROCESS * workers
-    # Start a new pool for each batch: in Python 3.11, a pool that renews its workers can hang.
+    # Start a new pool per batch, because pools with `max_tasks_per_child` can hang in Python 3.11.
     for start in range(0, len(folders), batch):
         with ProcessPoolExecutor(workers, mp_context=spawn) as pool:
             yield from pool.map(check, folders[start : start + batch])
@@ -157,7 +158,7 @@ def check_games(
 def memoised() -> Iterator[None]:
     """Make the official engines of this process cache parses and translations inside the block.
 
-    Inside it, they also copy grammar symbols shallowly instead of deeply.
+    Within the block, they also make shallow instead of deep copies of grammar symbols.
     """
     require_textworld()
     import fast_downward
@@ -193,14 +194,17 @@ def _shallow(value: object) -> object:
 
 
 def main() -> None:
-    """Parse the arguments, check every game, print the totals; exit 1 on a mismatch."""
+    """Check every game and print the totals; exit with status 1 on a mismatch."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path, help="folder of games: <split>/<task>/<trial>")
-    parser.add_argument("--steps", type=int, default=200, help="random steps a game and language")
+    parser.add_argument("--steps", type=int, default=200, help="random steps per game and language")
     parser.add_argument(
-        "--stock-steps", type=int, default=10, help="steps a game in the untouched official engine"
+        "--stock-steps",
+        type=int,
+        default=10,
+        help="steps per game in the official engine without cache",
     )
     parser.add_argument("--games", type=int, help="check only the first games")
     parser.add_argument("--seed", type=int, default=0)

@@ -1,14 +1,15 @@
-"""Credit: the share of a training step that each assigner takes, and the time on cached rollouts.
+"""Measure the time of credit assignment, in a training step and on cached rollouts.
 
-A step collects 128 trajectories (groups of 8 on 16 games, as in training), credits them, and
-updates the policy once with the laptop study's settings. All times are process time on one thread.
-A method's share is its median time to credit a batch, divided by the median time to collect a batch
-and update on it. TurnRD's share includes the time that pooling embeddings adds to the collection.
-Judges answer from a warm cache. The share of counterfactual credit includes the episodes it plays.
+A step collects 128 trajectories (groups of 8 on 16 games, as in training), assigns credit to them,
+and updates the policy once with the settings of the laptop study. All times are process time on one
+thread. A method's share is its median time to assign credit to a batch, divided by the median time
+to collect a batch and update on it. TurnRD's share includes the time that pooling of embeddings
+adds to the collection. Judges answer from a warm cache. The share of counterfactual credit includes
+the episodes that it plays.
 
-Then copies of the batch are stored as one round of 10,000 trajectories with embeddings. Every
-method of the study `bakeoff_plateau_plus` reads the round and credits it. Rounds may also be stored
-without embeddings. The time to compute these is measured on one batch and scaled up to the round.
+Then copies of the batch are stored as one round of 10,000 trajectories with embeddings, on which
+every method of the study `bakeoff_plateau_plus` computes credit. Rounds may also be stored without
+embeddings; the time to compute these is measured on one batch and scaled up to the round.
 """
 
 import json
@@ -54,7 +55,7 @@ class _ReadsEmbeddings(CreditSettings):
 
 
 def measure(laptop: Laptop, scratch: Path) -> dict:
-    """Measure each method's share of a step, and the seconds to credit the stored round."""
+    """Measure each method's share of a step, and the seconds for credit on the stored round."""
     study = load_study(ROOT / "configs/studies/bakeoff_plateau_plus.yaml")
     playing = load_study(ROOT / "configs/studies/cf_supervision.yaml").methods["Counterfactual"]
     methods = {name: arm for name, arm in study.methods.items() if arm.train}
@@ -98,10 +99,10 @@ def measure(laptop: Laptop, scratch: Path) -> dict:
 
 @dataclass
 class Steps:
-    """A few training steps: the seconds that each part took, and the groups of the last step.
+    """Durations (s) of the parts of a few training steps, and the groups of the last step.
 
-    `collect` is the collection without embeddings, `pooled` the collection with them. `credit` maps
-    each method to its times.
+    `collect` are collections without embeddings, `pooled` collections with embeddings. `credit`
+    maps each method to its durations.
     """
 
     collect: list[float] = field(default_factory=list)
@@ -122,13 +123,13 @@ def _steps(
     steps = Steps(credit={name: [] for name in assigners})
     steps.groups = _collect(laptop, pooled)
     for assigner in assigners.values():
-        assign_all(assigner, steps.groups)  # loads and compiles whatever is lazy
+        assign_all(assigner, steps.groups)  # triggers lazy loading and compilation
     for _ in range(REPEATS):
         for spent, collector in ((steps.collect, plain), (steps.pooled, pooled)):
             collector.engine.load_weights(learner.policy)
             seconds, steps.groups = _timed(_collect, laptop, collector)
             spent.append(seconds)
-        # The updated policy plays new trajectories, so ask the judge about them before timing.
+        # The updated policy plays new trajectories, so fill the judge's cache before timing.
         assign_all(assigners["LLMJudge"], steps.groups)
         for name, assigner in assigners.items():
             seconds, credit = _timed(assign_all, assigner, steps.groups)
@@ -148,7 +149,7 @@ def _timed(work: Callable, *arguments: object) -> tuple[float, Any]:
 
 
 def _fitted(credit: Mapping, policy: Policy, scratch: Path) -> dict[str, Path]:
-    """An unfitted model for each TurnRD method; it costs as much to read as a fitted one."""
+    """An unfitted model for each TurnRD method; reading it takes as long as for a fitted model."""
     folders = {}
     width = policy.causal_lm.config.hidden_size
     for name, config in credit.items():
@@ -185,7 +186,7 @@ def _embed(policy: Policy, groups: Sequence[Group]) -> None:
 
 
 def _worst(shares: Mapping[str, float], kinds: Mapping[str, str]) -> dict[str, float]:
-    """For each kind of assigner, the largest share among its methods."""
+    """The largest share among the methods of each kind of assigner."""
     worst: dict[str, float] = {}
     for name, share in shares.items():
         worst[kinds[name]] = max(share, worst.get(kinds[name], 0.0))
@@ -200,7 +201,7 @@ def _cached(
     context: Context,
     scratch: Path,
 ) -> tuple[float, int]:
-    """Store a round of `CACHED` trajectories; return the seconds to credit it, and its size."""
+    """Store a round of `CACHED` trajectories; return the seconds for its credit, and its size."""
     for name, table in (("turns", turn_table), ("sequences", sequence_table)):
         parts = []
         for step, first in enumerate(range(0, CACHED, len(flat))):

@@ -1,9 +1,9 @@
-"""Time of `snakemake -n` for a study of about 10,000 jobs, against a trivial Snakefile.
+"""Compare the time of `snakemake -n` for about 10,000 jobs with that of a trivial Snakefile.
 
 The trivial Snakefile has the same jobs with the same input files, output files and number of
-params, as literals and one-line lambdas. It has no logs, benchmarks, messages or resources. Each
-run plans both in turn. Times are CPU seconds, because other work on the machine affects wall time
-more. Snakemake plans on one core.
+params, as literals and one-line lambdas. It has no logs, benchmarks, messages or resources. The dry
+runs of both alternate. Times are CPU seconds, which depend less on other work on the machine than
+wall time. Snakemake plans on one core.
 
 Example:
     python benchmarks/dag.py --jobs 10000
@@ -36,13 +36,13 @@ PROJECT = Path(__file__).resolve().parent.parent
 METHODS = ["SFTOnly", "flatGRPO", "Progressive", "RandomCredit"]
 ROUNDS = 10
 JOBS_PER_SEED = 1 + 3 * ROUNDS * 2
-# The trivial rules are made from the files of this job, with wildcards in place of its values.
+# The trivial rules are derived from the files of this job, with wildcards instead of its values.
 _SAMPLE = Job("flatGRPO", 0, 2)
 
 
 @dataclass(frozen=True)
 class Run:
-    """A finished command: its CPU seconds, its peak memory and what it printed."""
+    """CPU seconds, peak memory and output of a finished command."""
 
     seconds: float
     megabytes: float
@@ -50,18 +50,20 @@ class Run:
 
 
 def main() -> None:
-    """Print jobs, seconds of both and their ratio as JSON."""
+    """Print the result of `measure` as JSON."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--jobs", type=int, default=10_000)
-    parser.add_argument("--pairs", type=int, default=1, help="dry runs of each, taken in turn")
+    parser.add_argument(
+        "--pairs", type=int, default=1, help="number of alternating dry runs of each"
+    )
     args = parser.parse_args()
     print(json.dumps(measure(args.jobs, args.pairs)))
 
 
 def measure(jobs: int, pairs: int = 1) -> dict:
-    """Jobs, CPU seconds of both dry runs, their ratio, and peak megabytes of our dry run.
+    """Number of jobs, CPU seconds of both dry runs, their ratio, and our peak memory (MB).
 
     Seconds and ratio are medians over the pairs of runs.
 
@@ -77,12 +79,12 @@ def measure(jobs: int, pairs: int = 1) -> dict:
         ]
     counts = [_jobs(one.output) for one in runs[0]]
     if len(set(counts)) > 1:
-        raise ValueError(f"{counts[0]} jobs against {counts[1]}")
+        raise ValueError(f"the DAGs have {counts[0]} and {counts[1]} jobs; expected equal numbers")
     return {"jobs": counts[0], "megabytes": runs[0][0].megabytes} | compared(runs)
 
 
 def compared(runs: Sequence[tuple[Run, Run]]) -> dict[str, float]:
-    """Medians over pairs of runs: seconds of ours, seconds of the trivial one, and their ratio."""
+    """Medians over pairs of runs: seconds of ours and of the trivial workflow, and their ratio."""
     return {
         "seconds": statistics.median(ours.seconds for ours, _ in runs),
         "trivial_seconds": statistics.median(trivial.seconds for _, trivial in runs),
@@ -115,7 +117,7 @@ def _jobs(printed: str) -> int:
 
 
 def both_workflows(root: Path, jobs: int) -> tuple[Path, Path]:
-    """Make two folders: our workflow with the study `large`, and the trivial Snakefile for it."""
+    """Create a folder with our workflow and the study `large`, and one with a trivial Snakefile."""
     ours, trivial = root / "ours", root / "trivial"
     ours.mkdir()
     trivial.mkdir()
@@ -137,9 +139,9 @@ def large_study(root: Path, jobs: int) -> None:
 
 
 def trivial_snakefile(study: Study) -> str:
-    """A Snakefile with the jobs and files of a study, and nothing else."""
+    """A Snakefile that contains only the jobs and files of a study."""
     parts = [f"rule all:\n    input: {_flat(_outputs(study, 'report'))!r}\n"]
-    # These stages have no jobs: the agreement is not a target, and no arm has a fit.
+    # Skip stages without jobs: credit_agreement is not a target here, and no arm has a fit.
     stages = [stage for stage in STAGES if stage not in ("credit_agreement", "credit_fit")]
     return "\n\n".join([*parts, *(_trivial_rule(study, stage) for stage in stages)])
 

@@ -1,19 +1,20 @@
-"""Speed of training steps at a real model's size: a Qwen2.5-1.5B shape, ALFWorld, 16 tasks x 8.
+"""Time training steps of a model shaped like Qwen2.5-1.5B on ALFWorld, 16 tasks x 8 rollouts.
 
-Weights are random, so the policy learns nothing. Every reply reaches its token limit, and every
-episode reaches its turn cap, so play is as slow as possible. All groups of a random policy would be
-dead, so advantages are drawn at random. The base is bfloat16, its LoRA adapter float32, and layers
-are checkpointed. A step has all parts of a real step: push weights, check them, play, score the
-reference, two optimiser steps. The first step is a warm-up and is not counted.
+The weights are random, so the policy learns nothing. Every reply reaches its token limit and every
+episode its turn cap, so rollouts are as slow as possible. Advantages are drawn at random, because
+all groups of a random policy would be dead. The base is bfloat16, its LoRA adapter is float32, and
+layers are checkpointed. A step has all parts of a real step: it pushes and checks weights, collects
+rollouts, computes the reference's log-probs, and takes two optimiser steps. The first step is a
+warm-up and is not counted.
 
 Model FLOPs of an update with LoRA:
-- Weights: 2 per weight and token in the forward pass, and 2 for the gradient of activations. Frozen
-  weights have no gradient.
+- Weights: 2 FLOPs per weight and token in the forward pass, and 2 for the gradient of activations.
+  Frozen weights have no gradient.
 - Attention: 4 x layers x width x tokens x mean context in the forward pass, twice that in the
   backward pass.
 - Reference: another forward pass over every 8th trajectory.
-Recomputation by checkpointing is not counted. MFU is the share of --peak-tflops that these FLOPs
-reach.
+Recomputation due to checkpointing is not counted. MFU is the rate of these FLOPs divided by
+--peak-tflops.
 
 Examples:
   python benchmarks/gpu_round.py --peak-tflops 989        # an H100 or H200, dense bfloat16
@@ -76,14 +77,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--steps", type=int, default=2, help="timed, after one that warms up")
+    parser.add_argument("--steps", type=int, default=2, help="timed steps, after one warm-up step")
     parser.add_argument("--tasks", type=int, default=16)
-    parser.add_argument("--rollouts", type=int, default=8, help="K, of each task")
+    parser.add_argument("--rollouts", type=int, default=8, help="rollouts per task, K")
     parser.add_argument("--turns", type=int, default=50)
-    parser.add_argument("--reply", type=int, default=12, help="tokens of a reply")
+    parser.add_argument("--reply", type=int, default=12, help="tokens per reply")
     parser.add_argument("--microbatch-tokens", type=int, default=32_768)
-    parser.add_argument("--peak-tflops", type=float, help="of the device, for MFU")
-    parser.add_argument("--rehearse", action="store_true", help="a tiny model and few turns")
+    parser.add_argument("--peak-tflops", type=float, help="peak TFLOP/s of the device, for MFU")
+    parser.add_argument("--rehearse", action="store_true", help="use a tiny model and few turns")
     args = parser.parse_args()
     shape = "rehearsal" if args.rehearse else "qwen2.5-1.5b"
     if args.rehearse:
@@ -93,7 +94,7 @@ def main() -> None:
 
 
 def measure(folder: Path, shape: str, args: argparse.Namespace) -> dict:
-    """Return all numbers. Games and base model are written to `folder`."""
+    """Return all measurements. Games and base model are written to `folder`."""
     env, tasks = _games(folder / "assets", args.tasks)
     learner = _learner(folder, shape, args)
     policy = learner.policy
@@ -149,7 +150,7 @@ def measure(folder: Path, shape: str, args: argparse.Namespace) -> dict:
 
 
 def update_flops(policy: Policy, trajectories: Sequence[Trajectory]) -> float:
-    """Model FLOPs of one update with LoRA, as the top of this file defines them."""
+    """Model FLOPs of one update with LoRA, as defined in the module's docstring."""
     config = policy.architecture
     weights = sum(p.numel() for n, p in policy.causal_lm.named_parameters() if "embed" not in n)
     lengths = np.array([len(t.token_ids) for t in trajectories], dtype=float)

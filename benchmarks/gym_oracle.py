@@ -1,7 +1,7 @@
-"""gym-sokoban, the oracle of the rules: tests compare with it, and the benchmark measures it.
+"""Wrapper of gym-sokoban, to which tests compare our rules and the benchmark compares our speed.
 
-It needs the extra `sokoban`. The package imports `pkg_resources`, which newer setuptools lack; a
-stand-in offers the one function that it calls.
+It requires the extra `sokoban`. gym-sokoban imports `pkg_resources`, which is missing in newer
+versions of setuptools; a substitute module provides the only function that it calls.
 """
 
 import contextlib
@@ -16,13 +16,13 @@ import numpy as np
 
 from hgrpo.games.sokoban.level import Board, Level
 
-# Codes of gym-sokoban's arrays.
+# Codes of cells in gym-sokoban's arrays.
 _WALL, _FLOOR, _TARGET, _BOX_ON_TARGET, _BOX, _PLAYER = range(6)
 SMALLEST_IMAGE = "tiny_rgb_array"
 
 
 def gym_class() -> type:
-    """The class `SokobanEnv` of gym-sokoban. Importing gym prints a notice, which is dropped."""
+    """Import the class `SokobanEnv` of gym-sokoban, without the notice that gym prints."""
     if "pkg_resources" not in sys.modules and importlib.util.find_spec("pkg_resources") is None:
         sys.modules["pkg_resources"] = _resources()
     with contextlib.redirect_stderr(io.StringIO()):
@@ -45,8 +45,8 @@ def _resources() -> types.ModuleType:
 class GymGame:
     """One level in gym-sokoban.
 
-    Its own `reset` counts no box that starts on a target, so that the first action may pay +1 for
-    it. Here such boxes are counted.
+    The `reset` of gym-sokoban does not count boxes that start on a target, so that the first action
+    may be rewarded for them with +1. This class counts these boxes.
     """
 
     def __init__(self, level: Level, actions: int):
@@ -65,7 +65,7 @@ class GymGame:
         self.reset()
 
     def reset(self) -> None:
-        """Put the level back to its start."""
+        """Reset the level to its initial state."""
         env, level = self.env, self._level
         player, boxes = level.start
         state = self._fixed.copy().ravel()
@@ -80,7 +80,7 @@ class GymGame:
 
     @property
     def board(self) -> Board:
-        """Player's cell and boxes' cells."""
+        """The cell of the player, and the cells of the boxes."""
         state = self.env.room_state.ravel()
         boxes = np.flatnonzero((state == _BOX) | (state == _BOX_ON_TARGET))
         return int(np.flatnonzero(state == _PLAYER)[0]), tuple(boxes.tolist())

@@ -1,4 +1,4 @@
-"""Shared by the benchmarks: a small study's games, and a policy that has learnt to play them."""
+"""Prepare the games of a small study and an SFT policy, for several benchmarks."""
 
 import subprocess
 import sys
@@ -33,7 +33,7 @@ PLAIN, COMPILED = EngineConfig(), EngineConfig(compiled=True)
 
 @dataclass(frozen=True)
 class Laptop:
-    """A prepared folder: games, base, and an SFT policy trained for seconds."""
+    """A prepared folder with games, a base model, and an SFT policy after seconds of training."""
 
     folder: Path
     env: EnvSettings
@@ -59,10 +59,10 @@ class Laptop:
         engine: EngineConfig = PLAIN,
         needs: CreditSettings | None = None,
     ) -> Collector:
-        """A collector at temperature 1, whose engine holds `capacity` episodes at once.
+        """A collector at temperature 1, whose engine plays up to `capacity` episodes in parallel.
 
         Args:
-            needs: settings that declare what the credit assigner needs; None if it needs nothing.
+            needs: credit settings that declare the requirements of an assigner; None without them.
         """
         needs = needs or CreditSettings()
         conversation = Conversation(policy.tokenizer)
@@ -75,7 +75,7 @@ def prepare(folder: Path, name: str = "alfworld-laptop") -> Laptop:
     """Run the stages assets, expert, base and SFT of a small study, unless results exist.
 
     Args:
-        name: of the environment's file in configs/envs.
+        name: name of the environment's file in configs/envs.
     """
     path = ROOT / f"configs/envs/{name}.yaml"
     env = environment_settings(read_yaml(path), str(path))

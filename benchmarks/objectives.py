@@ -1,11 +1,14 @@
-"""What a critic, an entropy bonus, a filter and an analysis cost, against a plain update.
+"""Measure the cost of a critic, an entropy bonus, a filter and a gradient analysis.
 
-A step's trajectories are played once, 16 groups of 8 on games of 12 turns. Then each side updates
-on them from the same policy, alternately: a GRPO update; the same with an entropy bonus, whose
-gradient runs over the whole vocabulary; a PPO update, in which the critic values the trajectories
-and is updated too; the analysis of gradients, which takes four gradients of every group and their
-products, with the reference's log-probs. The filter and the estimate of the advantages are timed by
-themselves, as shares of the GRPO update's step. All times are process time on one thread.
+The trajectories of a step are played once: 16 groups of 8 on games with 12 turns. Then four kinds
+of update start from the same policy and alternate:
+- a GRPO update, the baseline;
+- a GRPO update with an entropy bonus, whose gradient covers the whole vocabulary;
+- a PPO update, which includes the values of the critic and the critic's own update;
+- the gradient analysis, which computes four gradients per group, their inner products, and the
+  log-probs of the reference.
+The rollout filter and the advantage estimation are timed separately, as shares of a GRPO step. All
+times are process time on one thread.
 """
 
 import json
@@ -40,7 +43,7 @@ FLAT, PPO = MethodConfig(name="flatGRPO"), MethodConfig(name="PPO", advantage="g
 
 
 def measure(laptop: Laptop) -> dict:
-    """Seconds of each side, and ratios to the GRPO update."""
+    """Seconds of each kind of update, and ratios to the GRPO update."""
     policy = laptop.policy()
     collector = laptop.collector(policy, GROUPS * ROLLOUTS, TURNS, REPLY)
     played, collect_s = _timed(

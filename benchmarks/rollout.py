@@ -1,13 +1,13 @@
-"""Rollout: our engine, plain and compiled, against Hugging Face's `generate`, and against vLLM.
+"""Compare the rollout speed of our engine, plain and compiled, with HF `generate` and with vLLM.
 
-All play the same 128 episodes of at most 12 turns, with the same weights, at temperature 1, on one
-thread. They play groups of 8 on 16 games, as in training, and then single episodes on 128 games. At
-every turn the loop pads all live conversations on the left and gives them to `generate`, which
-computes their whole prefixes again. The result is sampled tokens (including closing tokens) per
-second of process time. Loading the model is not timed, but copying the policy's weights into an
-engine is, because training does so after every update. vLLM takes part if it is installed, in
-float32 like the others. All engines also play 128 episodes greedily; trajectories with the tokens
-of our plain engine are counted.
+All engines play the same 128 episodes of at most 12 turns, with the same weights, at temperature 1,
+on one thread: first groups of 8 on 16 games, as in training, then single episodes on 128 games. At
+every turn, the loop over `generate` left-pads all unfinished conversations and passes them to
+`generate`, which recomputes their whole prefixes. The result is sampled tokens (including closing
+tokens) per second of process time. Loading the model is not timed, but copying the policy's weights
+into an engine is, because training does so after every update. vLLM is included if it is installed,
+in float32 like the other engines. All engines also play 128 episodes greedily, to count the
+trajectories that are identical to those of our plain engine.
 """
 
 import importlib.util
@@ -27,12 +27,12 @@ from hgrpo.rollout.settings import EngineConfig
 
 EPISODES, TURNS, REPLY, REPEATS = 128, 12, 12, 3
 GROUPS = (8, 1)
-# Which side is compared with which.
+# Pairs of engines that are compared.
 PAIRS = (("plain", "generate"), ("compiled", "generate"), ("plain", "vllm"))
 
 
 class Ours:
-    """Plays with our collector and one engine, which all measurements share."""
+    """Plays with our collector; all measurements share one engine."""
 
     def __init__(self, laptop: Laptop, policy: Policy, engine: EngineConfig):
         self._tasks, self._policy = laptop.tasks, policy
@@ -111,7 +111,7 @@ def measure(laptop: Laptop) -> list[dict]:
     policy = laptop.policy()
     kinds = {"plain": PLAIN, "compiled": COMPILED}
     if importlib.util.find_spec("vllm"):
-        # vLLM's CPU build cannot start in a process that has imported numba, so it starts first.
+        # Start vLLM first, because its CPU build cannot start in a process that has imported numba.
         kinds = {"vllm": EngineConfig(kind="vllm"), **kinds}
     engines = {name: Ours(laptop, policy, kind) for name, kind in kinds.items()}
     greedy = {name: engine.greedy() for name, engine in engines.items()}
@@ -127,7 +127,7 @@ def _measure(sides: dict, rollouts: int) -> dict:
     rates: dict[str, list[float]] = {name: [] for name in sides}
     sampled: dict[str, tuple[int, int]] = {}
     for side in sides.values():
-        side.play(rollouts)  # compiles games and the kernel, warms caches
+        side.play(rollouts)  # compiles games and the kernel, and fills caches
     for _ in range(REPEATS):
         for name, side in sides.items():
             began = time.process_time()

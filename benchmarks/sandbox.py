@@ -1,15 +1,15 @@
-"""The sandbox: ten stacked seeds against ten runs, and two ways to sample and to score.
+"""Measure the speed of the sandbox: stacked seeds, sampling, and the computation of log-probs.
 
-Times are process time on one thread, or on a GPU the time until it has done its work. Both sides
-take turns in the same run, and a ratio is the median over pairs. The benchmark prints one line of
-JSON.
+Times are process time on one thread, or on a GPU the time until its work is finished. The two sides
+of a comparison alternate in the same run, and a ratio is the median over pairs. The benchmark
+prints one line of JSON with these comparisons:
 
-- stacked: a run of ten seeds against ten runs of one seed, evaluated every 20 steps as by default.
-  `bandit` is the bandit of digits at the original's size, on made-up pictures of 8 by 8; `tokens`
-  is token_reversal of 4 tokens in batches of 8, and `tokens_96` of 6 tokens in batches of 96.
-- products: the matrix products of a pass of `tokens_96` and its gradient, ten seeds against one
-  seed. They bound what stacking can gain there.
-- sampling: outputs with cached keys and values against encoding the whole prefix for each token.
+- stacked: one run of ten seeds against ten runs of one seed, evaluated every 20 steps (default).
+  `bandit` is the digits bandit at the original's size, with random 8 x 8 images; `tokens` is
+  token_reversal with 4 tokens in batches of 8, and `tokens_96` with 6 tokens in batches of 96.
+- products: only the matrix products in the forward and backward pass of `tokens_96`, for ten seeds
+  against one seed. Their speed-up is an upper bound on the speed-up from stacking.
+- sampling: sampling with cached keys and values against encoding the whole prefix for each token.
 - candidates: the log-probs of eight candidates at every prefix, with their gradient, in one pass
   over the rollouts against one pass for each prefix, all prefixes padded to the full length.
 - listed: the log-probs of all outputs of 5 tokens for 16 prompts, with their gradient, as a tree
@@ -41,14 +41,14 @@ from hgrpo.sandbox.rl.train import Trainer
 
 SEEDS, PAIRS = tuple(range(10)), 3
 ROWS, HORIZON, CANDIDATES, PROMPTS, LISTED = 96, 10, 8, 16, 5
-# What each comparison must reach, and by how much log-probs of one token may differ.
+# Required ratio of each comparison, and tolerance for the log-probs of a token.
 STACKED, CACHED, AT_ONCE, TREE = 2.5, 3, 5, 3
 CLOSE = 1e-5
 TOKENS = {"task": "token_reversal", "allow_degenerate": True, "seeds": SEEDS}
 
 
 def main() -> None:
-    """Measure, and print."""
+    """Run all comparisons and print their numbers as JSON."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -74,7 +74,7 @@ def main() -> None:
 
 
 def rows(numbers: dict) -> list[str]:
-    """Rows of the page of benchmarks; `numbers` is what `main` prints."""
+    """Rows of the benchmarks page; `numbers` is the output of `main`."""
     runs = {
         "bandit": "the bandit of digits, 100 batches of 100",
         "tokens": "token_reversal of 4 tokens, 100 batches of 8",
@@ -118,7 +118,7 @@ def rows(numbers: dict) -> list[str]:
 
 
 def _row(what: str, against: str, side: dict[str, float], least: float, same: bool = True) -> str:
-    """A row of the page; `same`: both sides gave the same numbers."""
+    """A row of the page; `same` is whether both sides computed the same numbers."""
     missed = "" if side["ratio"] >= least and same else ": **missed**"
     return (
         f"| sandbox, {what} | {against} | {side['ours_s']:.3f} s against {side['theirs_s']:.3f} s: "
@@ -144,7 +144,8 @@ def _compare(ours: Callable[[], object], theirs: Callable[[], object]) -> dict[s
     ours(), theirs()
     pairs = []
     for number in range(PAIRS):
-        # Each side goes first in turn, so that a machine that slows down favours neither.
+        # Alternate which side runs first, so that a gradual slowdown of the machine favours
+        # neither.
         if number % 2:
             slow, fast = _seconds(theirs), _seconds(ours)
         else:
@@ -190,7 +191,7 @@ def _products() -> dict[str, float]:
 
 
 def _sequences() -> tuple[SequencePolicy, Tensor, Tensor, Tensor]:
-    """A policy of one seed with the sandbox's defaults, weights, prompts and draws."""
+    """A policy with the sandbox's default settings, and weights, prompts and draws for one seed."""
     policy = SequencePolicy(Transformer(3, 2 * HORIZON + 1), HORIZON)
     prompts = draws.integers((0,), "data", (0,), (ROWS, HORIZON + 1), 3)
     uniform = draws.uniform((0,), "action", (0,), (ROWS, 1, 1, HORIZON))
@@ -253,7 +254,7 @@ def _listed() -> dict[str, float]:
 def _compare_scores(
     weights: Tensor, ours: Callable[[], Tensor], theirs: Callable[[], Tensor]
 ) -> dict[str, float]:
-    """Both ways to log-probs, each with its gradient, and how far the log-probs are apart."""
+    """Compare two computations of log-probs, with gradients, and the largest difference."""
 
     def differentiated(score: Callable[[], Tensor]) -> Callable[[], Tensor]:
         return lambda: torch.autograd.grad(score().sum(), weights)[0]
@@ -264,7 +265,7 @@ def _compare_scores(
 
 
 def _pictures(path: Path) -> Path:
-    """Made-up pictures, as many as scikit-learn's digits."""
+    """Random images, as many as in scikit-learn's digits dataset."""
     numbers = np.random.default_rng(0)
     arrays = {}
     for part, count in (("train", 1437), ("test", 360)):

@@ -1,13 +1,13 @@
-"""Sokoban: turns per second of our environment, against gym-sokoban's step with its smallest image.
+"""Compare the speed of our Sokoban environment with gym-sokoban, which renders its smallest image.
 
-Both play the same random actions in the same levels, and time is counted per action. A turn of ours
-has two actions; it parses the reply, plays it, and computes progress and the text of the next
-state. gym-sokoban draws `tiny_rgb_array`, one pixel a cell, in every step. A game has ten actions,
-and what a game costs before its first action is measured apart: our reset writes the opening, and
-for a level that is new it first makes the table of distances that progress is read from.
+Both play the same random actions in the same levels, and times are per action. A turn of our
+environment has two actions: it parses the reply, plays it, and computes progress and the text of
+the next state. gym-sokoban draws `tiny_rgb_array` (one pixel per cell) in every step. A game has
+ten actions. The time of a reset is measured separately: ours writes the first observation and, for
+a new level, first computes the table of distances for progress.
 
-The two sides take turns, and a ratio is the median over the pairs. gym-sokoban needs the
-extra `sokoban`.
+The two sides alternate, and a ratio is the median over pairs. gym-sokoban requires the extra
+`sokoban`.
 """
 
 import json
@@ -36,7 +36,7 @@ Games = list[tuple[Task, list[int]]]
 
 
 def measure(folder: Path) -> dict[str, dict]:
-    """Numbers of every size of room and view."""
+    """Measurements for every room size and view."""
     return {
         f"{name}, view {view}": _measure(folder / f"{size}-{view}", size, boxes, view)
         for name, (size, boxes) in SIZES.items()
@@ -71,7 +71,7 @@ def _measure(folder: Path, size: int, boxes: int, view: str) -> dict:
 
 
 def _new_level_ms(env: SokobanEnv, tasks: list[Task]) -> float:
-    """Milliseconds of the first reset of a level."""
+    """Milliseconds of the first reset for a new level."""
     files._cache.clear()
     times = []
     for task in tasks:
@@ -82,7 +82,7 @@ def _new_level_ms(env: SokobanEnv, tasks: list[Task]) -> float:
 
 
 def _ours(env: SokobanEnv, games: Games) -> tuple[float, float]:
-    """Microseconds an action of our turns, and microseconds a reset."""
+    """Microseconds per action in our turns, and microseconds per reset."""
     step_s = reset_s = 0.0
     actions = 0
     for task, numbers in games:
@@ -100,7 +100,7 @@ def _ours(env: SokobanEnv, games: Games) -> tuple[float, float]:
 
 
 def _gym(folder: Path, games: Games) -> float | None:
-    """Microseconds a step; None without gym-sokoban."""
+    """Microseconds per step; None if gym-sokoban is not installed."""
     if any(each.lacking for each in packages("sokoban")):
         return None
     ready: dict[str, GymGame] = {}

@@ -1,9 +1,10 @@
-"""Power of a planned study, from the runs of one that was run or tuned.
+"""Estimate the power of a planned study, from the runs of a finished study or of tuning runs.
 
-For each arm: the share of simulated studies whose verdict is better, or worse, by the analysis of
-the report (`hgrpo.evaluation.run_spread`, Holm's correction over all arms). Runs are normal with
-the mean and the standard deviation of the given runs; flat GRPO and its twin are drawn from one
-distribution, and the twin's runs count as the reference's.
+For each arm, the script prints the share of simulated studies in which the report's analysis
+(`hgrpo.evaluation.run_spread`, with Holm's correction over all arms) finds it better or worse. Runs
+are drawn from normal distributions with the mean and standard deviation of the given runs. Flat
+GRPO and its twin have the same distribution, and the twin's runs are pooled with the reference's
+runs.
 
 Examples:
   python benchmarks/study_power.py docs/tables/first_look/seeds.csv --seeds 5 6 7
@@ -25,22 +26,22 @@ GAMES, OF_A_GAME = 500, 0.04  # variance of the difference in one game, as in fi
 
 
 def read_runs(path: Path, rate: float | None) -> pd.Series:
-    """Score of each run, by arm: the endpoint, or of a tuning run the mean over its rounds."""
+    """Score of each run, by arm: the endpoint or, for a tuning run, the mean over its rounds."""
     table = pd.read_csv(path).query("method != @UNTRAINED")
     if "endpoint" in table:
         return table.set_index("method")["endpoint"]
     table = table[(table["round"] > 0) & (table["training.lr"] == rate)]
-    # A tuned arm is named as its method and a number, such as Exact20.
+    # The name of a tuned arm is its method and a number, such as Exact20.
     arms = table["method"].str.extract(r"([A-Za-z_]+?)\d+$")[0]
     return table.groupby([arms.rename("method"), "seed"])["success"].mean().droplevel("seed")
 
 
 def power(runs: pd.Series, seeds: int, add: list[float], repeats: int = 10_000) -> pd.DataFrame:
-    """Share of verdicts of each arm, and its difference.
+    """Shares of the verdicts better and worse for each arm, and its difference.
 
     Args:
         runs: score of each run, by arm.
-        add: further arms, each as far from the reference as the number, and as noisy.
+        add: differences from the reference of additional arms, which have the same noise as it.
     """
     runs = runs.rename({TWIN: REFERENCE})
     moments = runs.groupby(level=0).agg(["mean", "std"])
@@ -81,7 +82,9 @@ def main() -> None:
     parser.add_argument("runs", type=Path, help="seeds.csv or tuning.csv.gz of docs/tables")
     parser.add_argument("--rate", type=float, help="learning rate of the tuning runs")
     parser.add_argument("--seeds", type=int, nargs="+", default=[5, 6, 8, 10])
-    parser.add_argument("--add", type=float, nargs="*", default=[], help="arms at such differences")
+    parser.add_argument(
+        "--add", type=float, nargs="*", default=[], help="add arms with these differences"
+    )
     args = parser.parse_args()
     runs = read_runs(args.runs, args.rate)
     for seeds in args.seeds:

@@ -1,19 +1,19 @@
-"""Truth: how long it takes, and how fast continuations are against restarting each episode.
+"""Measure the time to compute ground truth, and compare continuations with restarted episodes.
 
-The games are those of `bakeoff_plus`, for which the project publishes the truth. The whole task is
-the truth of 256 trajectories, groups of 8 on 32 games, with 16 continuations from before every
-turn, as `snakemake truth` measures it with the compiled engine: rollouts, continuations and
-sketches of gradients. An eighth of the groups is measured, and the time is scaled up.
+The games are those of `bakeoff_plus`, for which the project publishes ground truth. The whole task
+is the ground truth of 256 trajectories, in groups of 8 on 32 games, with 16 continuations from
+before every turn. As in `snakemake truth` with the compiled engine, it includes rollouts,
+continuations and sketches of gradients. An eighth of the groups is measured, and the time scaled
+up.
 
-The other side restarts each continuation from its first turn: the game is played again from its
-reset, and the policy reads the whole conversation anew before it samples the first new reply. Each
-engine, plain and compiled, plays both ways, alternately, the same continuations of one group. An
-engine's returns must be the same both ways; between engines they may differ where rounding moves a
-draw. All times are process time on one thread.
+The baseline restarts each continuation from the first turn: the game is replayed from its reset,
+and the policy processes the whole conversation before it samples the first new reply. With the
+plain and the compiled engine, both methods alternate on the same continuations of one group. The
+returns of an engine must be the same with both methods; returns of different engines may differ
+where rounding changes a sampled token. All times are process time on one thread.
 
-Whatever the engine does, it has to feed the model every token once. So the tokens that both ways
-feed are counted too. Their ratio is what continuing can save where a token costs the same on both
-sides.
+The number of tokens that each method feeds to the model is also counted. If a token costs the same
+in both methods, the ratio of these numbers is an upper bound on the speed-up of continuing.
 """
 
 import json
@@ -46,7 +46,7 @@ _STREAM = ("bench-truth",)
 
 
 def measure(laptop: Laptop, scratch: Path) -> dict:
-    """Minutes of the whole task, and continuations per second on both sides."""
+    """Minutes of the whole task, and continuations per second of both methods."""
     policy = laptop.policy()
     turns = laptop.env.turn_cap
     plain = laptop.collector(policy, IN_FLIGHT, turns, REPLY)
@@ -113,22 +113,23 @@ def _compared(engines: Mapping[str, Collector], groups: Sequence[PlayedGroup]) -
 
 
 def _restarted(collector: Collector, points: Sequence[Point]) -> np.ndarray:
-    """Returns of the same continuations, float64 [points, EACH], each with a start of its own."""
+    """Returns of the same continuations, float64 [points, EACH], each restarted separately."""
     played = collector.play(_restarts(collector, points))
     returns = [trajectory.env_return for trajectory in played]
     return np.array(returns).reshape(EACH, len(points)).T
 
 
 def _restarts(collector: Collector, points: Sequence[Point]) -> list[Start]:
-    """Starts of all continuations, those of one number after those of another."""
+    """Starts of all continuations, ordered by the number of the continuation."""
     return [
         Start(
             point.trajectory.task,
             point.trajectory.rollout,
             key(*point.stream, point.trajectory.rollout, point.turn, number),
             collector.turn_cap,
-            # What episodes share is found by their trajectory, so each gets a copy. Continuations
-            # from the same turn stand apart, because equal prefixes that begin together are shared.
+            # Copy the trajectory, because episodes with the same trajectory object share work.
+            # Separate continuations of the same turn, because equal prefixes that start together
+            # are shared.
             replace(point.trajectory),
             point.turn,
         )

@@ -1,8 +1,8 @@
-"""Update: one sequence per trajectory against one sequence per turn.
+"""Compare updates with one sequence per trajectory and with one sequence per turn.
 
-With one sequence per turn, each turn is a prompt of its own, so the model reads the conversation
-again for every turn. Both ways compute the same loss on the same sampled tokens. The results are
-the tokens read, and the process time of forward and backward passes on one thread.
+With one sequence per turn, the model processes the whole preceding conversation again for every
+turn. Both variants compute the same loss on the same sampled tokens. The results are the number of
+processed tokens, and the process time of forward and backward passes on one thread.
 """
 
 import json
@@ -21,7 +21,7 @@ TRAJECTORIES, TURNS, REPLY, REPEATS, BUDGET = 64, 12, 12, 3, 2048
 
 
 def measure(laptop: Laptop) -> dict:
-    """Tokens of both ways, ratios of tokens and time, and the log-probs' relative difference."""
+    """Tokens of both variants, ratios of tokens and time, and relative difference of log-probs."""
     policy = laptop.policy()
     dtype = autocast_dtype(laptop.model, policy.device)
     collector = laptop.collector(policy, TRAJECTORIES, TURNS, REPLY)

@@ -1,18 +1,19 @@
-"""Simulate studies of equal arms, and count how often each analysis calls one better or worse.
+"""Simulate studies with equal arms, and count how often each analysis finds an arm better or worse.
 
-A cell of the grid is a design (seeds, comparisons, endpoint, A/A twin) and a world (normal or
-Bernoulli games, spreads of the arms, collapsed runs, variance common to a seed). Every repeat draws
-a study without any difference between its arms, and the same study with one arm ahead. The analysis
-`taken` is the project's own code; the others are the candidates that it was chosen from.
+A cell of the grid combines a design (seeds, comparisons, endpoint, A/A twin) with a data model
+(normal or Bernoulli games, spreads of the arms, collapsed runs, variance shared by all arms of a
+seed). Every repeat draws a study whose arms are equal, and the same study with one better arm. The
+analysis `taken` is the one that the project uses; the others were considered as alternatives.
 
-The table has the worst of the cells that differ in endpoint, games and common variance only:
-probability of at least one false verdict (in either direction, and in each), with its 95 % Wilson
-interval; coverage of the 95 % interval of a difference; power for the arm that is ahead.
+The table contains the worst value over all cells that differ only in endpoint, games and shared
+variance. Its columns are the probability of at least one false verdict (in either direction, and in
+each direction) with its 95 % Wilson interval, the coverage of the 95 % interval of a difference,
+and the power for the better arm.
 
 Examples:
   nice python benchmarks/verdicts.py                      # the whole grid, about half an hour
-  python benchmarks/verdicts.py --seeds 5 --comparisons 7   # a slice; the file's others are kept
-  python benchmarks/verdicts.py --small --out /tmp/small.csv   # a minute, for a look
+  python benchmarks/verdicts.py --seeds 5 --comparisons 7   # a slice; other rows are kept
+  python benchmarks/verdicts.py --small --out /tmp/small.csv   # a minute, for a quick look
 """
 
 import argparse
@@ -32,9 +33,9 @@ from hgrpo.evaluation.statistics import ALPHA, LEVEL, wilson_interval
 
 ROOT = Path(__file__).resolve().parent.parent
 GAMES, ROUNDS = 500, 5
-# Success of every arm, and the standard deviation of a run: as in `bakeoff`.
+# Success rate of every arm, and standard deviation of a run, as in `bakeoff`.
 SUCCESS, DEVIATION = 0.45, {"area": 0.04, "last_round": 0.06}
-# The difference whose detection is the power: 2.5 standard deviations of a run.
+# The difference for which power is computed: 2.5 standard deviations of a run.
 AHEAD = 2.5
 COLLAPSED, FAILED = 0.2, 0.01
 WIDE = 3.0
@@ -45,16 +46,16 @@ CELL = ("seeds", "comparisons", "baseline", "twin", "spreads", "collapse")
 
 @dataclass(frozen=True)
 class Cell:
-    """A design and a world.
+    """A study design and a data model.
 
     Attributes:
         baseline: `reference`, an arm like the others, or `fixed`, the SFT policy.
-        twin: whether the reference has an A/A twin, whose runs count as its own.
+        twin: whether the reference has an A/A twin, whose runs are pooled with its own.
         spreads: standard deviations of the arms' runs: `equal`; `ramp`, from 1 to 3; `one_wide`,
             `few_wide` and `wide_reference`: 3 for one arm, for a sixth of the arms, or for the
             reference, and 1 for the others.
-        collapse: whether a fifth of the runs collapse, at a round drawn by chance.
-        common: share of a run's variance that all arms of a seed have in common.
+        collapse: whether a fifth of the runs collapse, at a random round.
+        common: share of a run's variance that is common to all arms with the same seed.
         games: `normal` or `bernoulli` scores of single games.
     """
 
@@ -83,7 +84,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Studies:
-    """Repeats of a study: mean scores of runs, and the part of the variance that games add.
+    """Repeats of a study: mean scores of runs, and the variance between games.
 
     Attributes:
         runs: [repeats, arms, seeds]; without a fixed baseline, arm 0 is the reference.
@@ -116,7 +117,7 @@ def draw(cell: Cell, rng: np.random.Generator, repeats: int, ahead: float = 0.0)
         relative = np.append(relative, relative[0])
     shape = (repeats, len(relative), cell.seeds)
     shift = rng.standard_normal((repeats, 1, cell.seeds)).repeat(len(relative), 1)
-    if cell.twin:  # other random numbers
+    if cell.twin:  # drawn with separate random numbers
         shift[:, -1] = rng.standard_normal((repeats, cell.seeds))
     noise = relative[:, None] * rng.standard_normal(shape)
     spread = np.sqrt(cell.common) * shift + np.sqrt(1 - cell.common) * noise
@@ -127,7 +128,7 @@ def draw(cell: Cell, rng: np.random.Generator, repeats: int, ahead: float = 0.0)
     learning = np.full(shape, rounds)
     if cell.collapse:
         learning = np.where(rng.random(shape) < COLLAPSED, rng.integers(0, rounds, shape), rounds)
-        if fixed:  # what the arms' mean would be without any effect of training
+        if fixed:  # the mean of the arms if training had no effect
             fixed *= 1 - COLLAPSED * (rounds + 1) / (2 * rounds)
             fixed += FAILED * COLLAPSED * (rounds + 1) / (2 * rounds)
     success = np.clip(level, FAILED, 1 - FAILED)
@@ -148,9 +149,10 @@ def draw(cell: Cell, rng: np.random.Generator, repeats: int, ahead: float = 0.0)
 def _studies(
     cell: Cell, rng: np.random.Generator, runs: np.ndarray, games: np.ndarray, fixed: float | None
 ) -> Studies:
-    """Add the games' part, which is the variance of games' means with two pseudo-games.
+    """Add the variance between games, which is estimated with two pseudo-games.
 
-    Games are equally hard, so this variance is, given the runs' scores, that of independent games.
+    All games are equally hard. Given the scores of runs, this is therefore the variance of
+    independent games.
     """
     arms = cell.comparisons + (fixed is None)
     if fixed is None:
@@ -165,12 +167,12 @@ def _studies(
     return Studies(runs[:, :arms], runs[:, -1] if cell.twin else None, added, fixed)
 
 
-# An analysis gives variance and degrees of freedom of every comparison [repeats, comparisons].
+# An analysis returns variance and degrees of freedom of each comparison [repeats, comparisons].
 Found = tuple[np.ndarray, np.ndarray]
 
 
 def taken(studies: Studies) -> Found:
-    """The project's analysis."""
+    """The analysis that the project uses."""
     spread = run_spread(studies.runs, studies.twin)
     arms = np.arange(studies.runs.shape[1])
     if studies.fixed is not None:
@@ -183,13 +185,13 @@ def taken(studies: Studies) -> Found:
 
 
 def today(studies: Studies) -> Found:
-    """The analysis until November 2026: own spread, Satterthwaite over runs and games."""
+    """The analysis until November 2026: own spreads, Satterthwaite over runs and games."""
     alone, seeds = _own(studies)
     return _with_games(alone, seeds - 1, studies)
 
 
 def one_less_than_seeds(studies: Studies) -> Found:
-    """A difference's own spread, always with seeds - 1 degrees of freedom."""
+    """The spread of each difference, always with seeds - 1 degrees of freedom."""
     alone, seeds = _own(studies)
     return alone + studies.games, np.full(alone.shape, seeds - 1.0)
 
@@ -236,7 +238,7 @@ def moderated(studies: Studies) -> Found:
     """
     alone, seeds = _own(studies)
     freedom = seeds - 1.0
-    # Equal runs have no logarithm; the floor is that of the authors' package.
+    # Equal runs have variance 0, which has no logarithm; use the floor of the authors' package.
     alone = np.maximum(alone, 1e-5 * np.median(alone, axis=1, keepdims=True))
     logs = np.log(alone) - special.digamma(freedom / 2) + np.log(freedom / 2)
     more = logs.var(axis=1, ddof=1, keepdims=True) - special.polygamma(1, freedom / 2)
@@ -294,7 +296,8 @@ def holm(p_values: np.ndarray) -> np.ndarray:
 def measure(cell: Cell, repeats: int, seed: int) -> Iterator[dict]:
     """One row per analysis: numbers of false verdicts, coverage and power.
 
-    A cell's draws follow from the seed and the cell, so that slices of the grid give the same.
+    The draws for a cell depend only on the seed and the cell, so that slices of the grid give the
+    same rows.
     """
     rng = np.random.default_rng([seed, crc32(repr(cell).encode())])
     equal, ahead = draw(cell, rng, repeats), draw(cell, rng, repeats // 2, AHEAD)
@@ -316,7 +319,7 @@ def measure(cell: Cell, repeats: int, seed: int) -> Iterator[dict]:
 
 
 def _p_values(means: np.ndarray, variance: np.ndarray, freedom: np.ndarray) -> np.ndarray:
-    """Two-sided p-values; 1 below a t value that no level of 5 % or less reaches, to save time."""
+    """Two-sided p-values; to save time, 1 if t is too small for any level <= 5 %."""
     values = np.abs(means) / np.sqrt(variance)
     known = values > _NEVER
     freedom = np.broadcast_to(freedom, values.shape)
@@ -343,7 +346,7 @@ def grid(seeds: list[int], comparisons: list[int]) -> list[Cell]:
 
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
-    """The worst cell of each group that differs in endpoint, games and common variance only."""
+    """The worst value over cells that differ only in endpoint, games and common variance."""
     groups = rows.groupby(["analysis", *CELL], sort=False)
     table = rows.loc[groups["either"].idxmax()].set_index(["analysis", *CELL])
     ends = [wilson_interval(row.either, row.repeats) for row in table.itertuples()]
@@ -354,13 +357,13 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def main() -> None:
-    """Run the grid and write its table."""
+    """Simulate the grid and write its table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[3, 4, 5, 10])
     parser.add_argument("--comparisons", type=int, nargs="+", default=[5, 7, 15, 26])
-    parser.add_argument("--repeats", type=int, default=5000, help="studies of a cell")
+    parser.add_argument("--repeats", type=int, default=5000, help="simulated studies per cell")
     parser.add_argument("--random-seed", type=int, default=51)
     parser.add_argument(
         "--small", action="store_true", help="5 seeds, 7 comparisons, 1,000 repeats"

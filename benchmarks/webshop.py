@@ -1,13 +1,13 @@
-"""WebShop: steps, sessions, search and memory of our engine, in one process on one thread.
+"""Measure steps, sessions, search and memory of our WebShop engine, in one process on one thread.
 
-The shop has 1,000 generated products, the same as for the rankings in tests/data. A random shopper
-clicks on anything. In one of ten turns, or if nothing can be clicked, it instead searches for a few
-words of the instruction. A session ends with a purchase or after 15 turns. A step does what
-training needs: the action, the rendered page, progress, and the list of possible clicks. A reset
-also checks the task's hash and lists the clicks. Times are process time of the shop, without the
-shopper. The caches of products and searches are empty at the start, and nearly every search is new.
+The shop has the 1,000 generated products of the rankings in tests/data. A random shopper clicks on
+random elements. In one of ten turns, or if nothing can be clicked, it searches for a few words of
+the instruction. A session ends with a purchase or after 15 turns. A step includes everything that
+training requires: action, rendered page, progress, and list of possible clicks. A reset also checks
+the task's hash and lists the clicks. Times are process time of the shop, without the shopper. The
+caches of products and searches are empty at the start, and nearly every search is new.
 
-The original WebShop needs Java and its own data, so it is not run here. Its figures are constants.
+The original WebShop requires Java and its own data, so it is not run. Its numbers are constants.
 """
 
 import json
@@ -30,7 +30,7 @@ from hgrpo.games.webshop.shop import Shop, open_shop
 
 ROOT = Path(__file__).resolve().parent.parent
 RANKINGS = ROOT / "tests/data/webshop_rankings.json"
-# The original WebShop (Yao et al. 2022) with 1,000 products: lowest and highest figures.
+# The original WebShop (Yao et al. 2022) with 1,000 products: lowest and highest measurements.
 ORIGINAL_STEPS_PER_S = (20, 38)
 ORIGINAL_RESET_MS = (6, 8)
 
@@ -41,7 +41,7 @@ _MB = 1e6
 
 
 def measure(folder: Path) -> dict:
-    """Return all numbers. The shop is written to `folder`."""
+    """Return all measurements. The shop is written to `folder`."""
     stored = json.loads(RANKINGS.read_bytes())["generated"]
     config = WebshopSettings(
         name="webshop",
@@ -69,7 +69,7 @@ def measure(folder: Path) -> dict:
 
 
 class RandomShopper:
-    """Searches for words of the instruction and clicks on anything.
+    """Searches for words of the instruction and clicks on random elements.
 
     Args:
         goal: the instruction.
@@ -97,7 +97,7 @@ class RandomShopper:
 
 @dataclass
 class Spent:
-    """Calls of one kind, and the process time that they took."""
+    """Number of calls of one kind, and their total process time."""
 
     calls: int = 0
     seconds: float = 0.0
@@ -112,14 +112,14 @@ class Spent:
 
     @property
     def per_second(self) -> float:
-        """Calls a second."""
+        """Calls per second."""
         return self.calls / self.seconds
 
 
 def play(
     env: WebshopEnv, task: Task, rng: random.Random, steps: Spent, resets: Spent, buys: bool = True
 ) -> None:
-    """A session of the random shopper."""
+    """Play one session with the random shopper."""
 
     def reset() -> tuple[str, list[str]]:
         return env.reset(task).goal, env.admissible_commands()
@@ -167,9 +167,9 @@ def against_lucene(shop: Shop, rankings: list) -> dict:
 
 
 def memory(folder: Path, tasks: Sequence[Task], rng: random.Random) -> dict:
-    """Resident memory after `MANY` sessions in sequence, then with `MANY` sessions live at once.
+    """Resident memory after `MANY` sequential sessions, and with `MANY` concurrent sessions.
 
-    Live sessions have played 15 turns and bought nothing.
+    Concurrent sessions have played 15 turns without a purchase.
     """
     for number in range(MANY):
         play(WebshopEnv(folder), rng.choice(tasks), rng, Spent(), Spent())

@@ -1,10 +1,10 @@
-"""A large WebShop: the cost of making one, and the memory and time of a process that plays in it.
+"""Measure the cost of generating a large WebShop, and the memory and time of playing in it.
 
-The stage `assets` makes the laptop study's shop, but with `--products` products, in a separate
-process. Seconds, process seconds and peak memory cover everything that this stage makes: data
-files, catalogue, index, goals and panels. Then a new process opens the shop and plays 100 sessions
-like `webshop.py`. It also times searches: some for a few words of an instruction, some for a whole
-instruction. Search times are process time.
+The stage `assets` generates the shop of the laptop study, but with `--products` products, in a
+separate process. Seconds, process seconds and peak memory include everything that this stage makes:
+data files, catalogue, index, goals and panels. Then a new process opens the shop and plays 100
+sessions as in `webshop.py`. It also times searches for a few words of an instruction and for a
+whole instruction. Search times are process time.
 
 Example:
     python benchmarks/webshop_size.py --products 1000000
@@ -36,7 +36,7 @@ _PARTS = {"catalogue": CATALOGUE, "index": "index", "goals": GOALS}
 
 
 def main() -> None:
-    """Make the shop, open it, and print the numbers as one JSON object."""
+    """Generate the shop, open it, and print all measurements as a JSON object."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def made(products: int, folder: Path) -> dict:
-    """Time and peak memory of making a shop in `folder`, and the bytes of its parts."""
+    """Time and peak memory of generating a shop in `folder`, and the bytes of its parts."""
     config = yaml.safe_load((ROOT / "configs/envs/webshop-laptop.yaml").read_bytes())
     config["products"] = {"generate": {"products": products}}
     command = [sys.executable, "-m", "hgrpo.cli.stage", "assets", "--config", as_json(config)]
@@ -73,7 +73,7 @@ def made(products: int, folder: Path) -> dict:
 
 
 def opened(folder: Path) -> dict:
-    """Memory of a process that plays in the shop, and the time of its searches."""
+    """Memory of a process that plays in the shop, and times of its searches."""
     panel = read_panels(folder / "panels.json")["train"]
     tasks = unpacked(folder / "tasks.tar.gz")
     rng = random.Random(0)

@@ -1,7 +1,7 @@
 """Pack many files of a stage into one archive, as a single output of a Snakemake rule.
 
-The first reader unpacks the archive into a folder beside it, or else into TMPDIR. Later readers
-share that folder.
+The first job that reads the archive unpacks it into a folder next to it or, if that is not
+writable, in TMPDIR. Later jobs share this folder.
 """
 
 import errno
@@ -21,12 +21,12 @@ from hgrpo.atomic import atomic_folder
 from hgrpo.errors import UserError
 
 _END = bytes(2 * tarfile.BLOCKSIZE)
-# Level 1 makes a folder of games eleven times smaller; higher levels gain little more.
+# Level 1 makes a folder of games eleven times smaller; higher levels reduce it little further.
 _LEVEL = 1
 
 
 def pack(folder: Path, names: Iterable[str], target: Path) -> None:
-    """Write the files and folders `names` of `folder` to an archive; equal files give equal bytes.
+    """Archive the files and folders `names` in `folder`; equal files give equal bytes.
 
     The archive is compressed because Snakemake hashes it after every job that reads it.
     """
@@ -40,7 +40,7 @@ def pack(folder: Path, names: Iterable[str], target: Path) -> None:
 
 
 def _compressed(file: IO[bytes]) -> gzip.GzipFile:
-    """Open a gzip stream to `file` without name and time."""
+    """Open a gzip stream to `file` whose header has no name and no time."""
     return gzip.GzipFile(filename="", mode="wb", compresslevel=_LEVEL, fileobj=file, mtime=0)
 
 
@@ -53,14 +53,14 @@ def without_origin(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def unpacked(archive: Path, beside: Iterable[str] = ()) -> Path:
-    """Return a folder with an archive's files; the first caller unpacks them while others wait.
+    """Return a folder with the files of an archive; the first caller unpacks it, others wait.
 
     Args:
         archive: an archive that `pack` wrote.
         beside: names of files next to the archive; the folder gets a link to each.
 
     Raises:
-        UserError: the archive is missing, damaged or contains a path outside the folder, a file of
+        UserError: the archive is missing, damaged or has a path outside the folder, a file in
             `beside` is missing, or no folder is writable.
     """
     archive = Path(archive)
@@ -78,7 +78,7 @@ def unpacked(archive: Path, beside: Iterable[str] = ()) -> Path:
         except OSError as error:
             if error.errno != errno.EROFS:
                 raise
-    raise UserError(f"{archive}: cannot be unpacked, neither beside itself nor in TMPDIR")
+    raise UserError(f"{archive}: cannot be unpacked; neither its folder nor TMPDIR is writable")
 
 
 def _private_folder(archive: Path) -> Path:
@@ -112,8 +112,8 @@ def _extract(archive: Path, folder: Path) -> None:
     try:
         with gzip.open(archive) as packed, tarfile.open(fileobj=packed, mode="r:") as opened:
             opened.extractall(folder, filter="data")
-            # tarfile also stops at a damaged or truncated header, while the real end is two empty
-            # blocks. Read on to the end of the file, where gzip verifies its checksum.
+            # tarfile also stops at a damaged or truncated header, but a whole archive ends with two
+            # empty blocks. Read to the end of the file, where gzip verifies its checksum.
             packed.seek(opened.offset)
             if not packed.read().startswith(_END):
                 raise tarfile.ReadError("truncated, or one of its headers is damaged")

@@ -18,8 +18,8 @@ def atomic_folder(target: Path, sync_each: bool = True) -> Iterator[Path]:
     killed processes are removed first, except on file systems without locks.
 
     Args:
-        sync_each: whether to sync each file separately, so that a full disk raises an error. For
-            thousands of small files, a single sync of the whole disk is faster.
+        sync_each: whether to sync each file separately, so that a full disk raises an error. If
+            false, the whole disk is synced once, which is faster for thousands of small files.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -47,7 +47,7 @@ def atomic_folder(target: Path, sync_each: bool = True) -> Iterator[Path]:
 
 
 def _remove_left_over(target: Path) -> None:
-    """Remove unlocked scratch folders; on file systems without locks, such as NFS, keep all."""
+    """Remove scratch folders that are not locked; keep all if locks are unsupported, as on NFS."""
     for folder in target.parent.glob(f".{glob.escape(target.name)}.tmp-*"):
         with suppress(OSError):
             held = os.open(folder, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""Run a command: print errors on one line, set exit codes and handle signals."""
+"""Run a command with one-line error messages, exit codes and signal handlers."""
 
 import argparse
 import errno
@@ -20,7 +20,7 @@ READER_GONE = 141
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """A parser that raises its errors as UserErrors, which `run` prints on one line."""
+    """A parser that raises UserError for invalid arguments, which `run` prints on one line."""
 
     def error(self, message: str) -> NoReturn:
         raise UserError(message)
@@ -35,22 +35,22 @@ def run(main: Callable[[], None], interrupted: str = RERUN) -> None:
     Args:
         interrupted: message printed after SIGINT or SIGTERM.
     """
-    # Restore the SIGINT handler, because a shell starts background jobs with SIGINT ignored. Handle
-    # SIGTERM in the same way, because schedulers stop jobs with it.
+    # Restore the SIGINT handler, because shells start background jobs with SIGINT ignored. SIGTERM
+    # has the same handler, because schedulers use it to stop jobs.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # A stage creates millions of small objects and few reference cycles. With the default
-    # thresholds, garbage collection takes a tenth of its time.
+    # A stage creates millions of small objects but few reference cycles. With the default
+    # thresholds, garbage collection would take a tenth of the stage's time.
     gc.set_threshold(100_000, 50, 1000)
     for stream in (sys.stdout, sys.stderr):
-        # Logs are UTF-8. A terminal with another encoding shows unsupported characters as escapes.
+        # Logs are UTF-8. Terminals with other encodings show unsupported characters as escapes.
         if isinstance(stream, io.TextIOWrapper):
             encoding = None if stream.isatty() else "utf-8"
             stream.reconfigure(encoding=encoding, errors="backslashreplace")
     try:
         main()
         sys.stdout.flush()
-        # Avoid the final garbage collection, which takes seconds.
+        # Skip the garbage collection at exit, which takes seconds.
         gc.freeze()
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -60,12 +60,12 @@ def run(main: Callable[[], None], interrupted: str = RERUN) -> None:
         sys.exit(INTERRUPTED)
     except OSError as error:
         if isinstance(error, BrokenPipeError) and _has_no_reader(sys.stdout.fileno()):
-            # Python flushes stdout at exit, which would raise again.
+            # Redirect stdout, because flushing it at exit would raise the error again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(READER_GONE)
         where = f"{error.filename}: " if error.filename else ""
         full = not where and error.errno in (errno.ENOSPC, errno.EDQUOT)
-        # The error does not include a path.
+        # This error does not include a path.
         which = f" (of the output or of {os.environ.get('TMPDIR', '/tmp')})" if full else ""
         print(f"error: {where}{error.strerror or error}{which}", file=sys.stderr)
         sys.exit(USER_ERROR)

@@ -1,4 +1,4 @@
-"""User errors, helpers for their messages, and the import of plug-ins."""
+"""Define user errors, helpers for their messages, and the import of plug-ins."""
 
 import difflib
 import importlib
@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
-# zipfile's errors for a damaged, truncated or unsupported archive. RuntimeError: it is encrypted.
-# NotImplementedError: its compression is not supported.
+# Errors that zipfile raises for a damaged, truncated or unsupported archive. RuntimeError means
+# that it is encrypted, and NotImplementedError that its compression is unsupported.
 BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 
 class UserError(Exception):
-    """Invalid input; the message contains the file, key or value, and the expected one."""
+    """Invalid input; the message contains the file, key or value and what was expected."""
 
 
 class TrainingError(UserError):
@@ -50,7 +50,7 @@ def import_plug_in(name: str) -> ModuleType:
 
 
 def _origin(error: Exception) -> str:
-    """An error's type, text, file and line."""
+    """The type and text of an error, and the file and line that raised it."""
     if isinstance(error, SyntaxError):
         file, line, text = error.filename or "", error.lineno, error.msg
     else:

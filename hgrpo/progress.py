@@ -1,7 +1,7 @@
-"""Progress of a job: a bar in the terminal or, in a job of the pipeline, a file beside its log.
+"""Report the progress of a job: as a bar or, in the pipeline, in a file next to its log.
 
 The monitor and the run read these files. A job writes its file at its start, every few seconds
-while a bar moves, and at its end, unless it is killed.
+while a bar advances, and at its end, unless it is killed.
 """
 
 import io
@@ -25,7 +25,7 @@ _EVERY_S = 2.0
 
 
 def progress_file(log: Path) -> Path:
-    """The progress file of the job with this log."""
+    """Path of the progress file for the job with this log."""
     return log.with_suffix(".progress.json")
 
 
@@ -39,8 +39,8 @@ class Progress:
         done, total: units of work; `total` is 0 if unknown.
         unit: unit of work, such as `step`; "" before the first bar.
         left_s: estimated seconds left at the last write; None if unknown.
-        postfix: newest results, such as `step=3, success=0.43`.
-        cautions: the job's warnings about its results.
+        postfix: latest metrics, such as `step=3, success=0.43`.
+        cautions: warnings about the job's results.
         ended: `FINISHED`, `INTERRUPTED` or an error as one line; "" while the job runs.
     """
 
@@ -62,13 +62,13 @@ class Progress:
         return min(1.0, self.done / self.total) if self.total else 0.0
 
     def lives(self) -> bool:
-        """Whether the job is running; on another machine, whether it has not reported its end."""
+        """Whether the job is running; on another machine, whether its file contains no end yet."""
         here = self.host == socket.gethostname()
         return not self.ended and not (here and not os.path.exists(f"/proc/{self.pid}"))
 
 
 class _File:
-    """Writes the progress file of this process's job; write errors are ignored."""
+    """Writes the progress file of the job in this process; ignores write errors."""
 
     def __init__(self, path: Path):
         self._path, self._wrote = path, 0.0
@@ -90,7 +90,7 @@ _files: list[_File] = []
 
 @contextmanager
 def written_progress(log: Path | None) -> Iterator[None]:
-    """Write the block's progress to `progress_file(log)`; with None, draw bars in the terminal.
+    """Write progress within the block to `progress_file(log)`; if None, draw bars in the terminal.
 
     In a job of several processes, only rank 0 writes.
     """
@@ -106,7 +106,7 @@ def written_progress(log: Path | None) -> Iterator[None]:
     except KeyboardInterrupt:
         ended = INTERRUPTED
         raise
-    except SystemExit:  # another process of the job failed, and has written the reason
+    except SystemExit:  # another process of the job has failed and has written the reason
         ended = (read_progress(log) or file.now).ended or "error: a process of the job failed"
         raise
     except BaseException as error:
@@ -134,7 +134,7 @@ def print_caution(text: str) -> None:
 
 
 class Bar(tqdm):
-    """A tqdm bar. Within `written_progress` it writes the progress file instead of drawing."""
+    """A tqdm bar; within `written_progress`, it writes the progress file instead of drawing."""
 
     def __init__(self, *args: object, **kwargs: object):
         if _files:

@@ -1,4 +1,4 @@
-"""Provenance of a result: versions, code and hardware."""
+"""Record the provenance of a result: package versions, code and hardware."""
 
 import functools
 import os
@@ -31,7 +31,7 @@ def provenance(code: str, env: str | None = None) -> dict:
 
     Args:
         code: hash of the code that ran.
-        env: name of the game environment whose packages are included; None for no environment.
+        env: game environment whose packages are included; None if there is no environment.
     """
     packages = {}
     for name in (*_PACKAGES, *(load(env).packages if env else ())):
@@ -55,7 +55,7 @@ def provenance(code: str, env: str | None = None) -> dict:
 
 @functools.cache
 def processor() -> str:
-    """The processor's model name, or else its architecture."""
+    """The processor's model name, or its architecture if the name is unknown."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
         match = re.search(r"model name\s*:\s*(.+)", text)

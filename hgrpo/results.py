@@ -1,4 +1,4 @@
-"""A study's results as pandas tables, for notebooks and scripts.
+"""Load a study's results as pandas tables, for notebooks and scripts.
 
 from hgrpo import results
 
@@ -26,7 +26,7 @@ from hgrpo.evaluation.outcomes import GREEDY, TEST
 from hgrpo.report.export_comparison import study_digest
 from hgrpo.report.latex import tabular
 
-# Sections of a study that affect a round, besides its method.
+# Sections of a study that affect a training round, in addition to its method.
 _PLAY = {"engine", "env", "model", "training"}
 _RATE = (
     "(.*_)?success|.*_share|(baseline_)?endpoint|(endpoint_)?(lower|upper)|score|mean"
@@ -36,7 +36,7 @@ _RATE = (
 
 @dataclass(frozen=True)
 class Results:
-    """The results of one study; every method reads a file and returns a new table.
+    """The results of one study; each method reads a file and returns a new table.
 
     Attributes:
         folder: results/<study>.
@@ -58,7 +58,7 @@ class Results:
             percent: whether to multiply rates, differences and scores by 100, as in the report.
 
         Raises:
-            UserError: there is no such table, it is damaged, or config.yaml has changed since the
+            UserError: the table does not exist or is damaged, or config.yaml has changed since the
                 report was made.
         """
         self._check_report()
@@ -76,7 +76,8 @@ class Results:
     def latex(self, name: str, columns: Sequence[str], digits: int = 1) -> str:
         """Columns of a table of the report as a LaTeX `tabular` with booktabs rules.
 
-        Units are those of the report (`table` with `percent`). Other fractions have three digits.
+        Values have the units of the report (`table` with `percent=True`). Fractions in other
+        columns have three digits.
 
         Args:
             digits: number of decimals of rates, differences and scores.
@@ -102,18 +103,17 @@ class Results:
     ) -> pd.DataFrame:
         """Evaluated episodes of every arm; docs/artefacts.md lists the columns.
 
-        The default selection is that of the report's tables: greedy play on the test panel after
-        each arm's last round. Do not average over several panels, rounds or temperatures; pass None
+        By default, the rows are those behind the report's tables: greedy play on the test panel
+        after each arm's last round. Do not average over panels, rounds or temperatures; pass None
         only to group by them.
 
         Args:
             panel: `test` or `validation`; None for both.
-            round: a number; `last` for each arm's last (0 if untrained); None for all.
+            round: a number; `last` for each arm's last round (0 if untrained); None for all.
             temperature: 0 for greedy play; None for all.
 
         Raises:
-            UserError: there are no such episodes, or config.yaml has changed since the report was
-                made.
+            UserError: no episode matches, or config.yaml has changed since the report was made.
         """
         self._check_report()
         episodes = self._parquet("report/episodes.parquet")
@@ -140,12 +140,12 @@ class Results:
         """Every trajectory played in a round, with its tokens.
 
         Raises:
-            UserError: as for `turns`.
+            UserError: there is no such round.
         """
         return self._of_round(method, seed, round, "sequences.parquet")
 
     def train_log(self, method: str, seed: int) -> pd.DataFrame:
-        """One row per training step of a run, with additional columns round and batch.
+        """One row per training step of a run, with the additional columns `round` and `batch`.
 
         Raises:
             UserError: the run has no finished round, a log is damaged, or the study's settings have
@@ -160,7 +160,7 @@ class Results:
         return table.assign(batch=range(1, len(table) + 1))
 
     def _rounds(self, home: Path) -> list[int]:
-        """The finished rounds of a run, without rounds of an earlier, longer study."""
+        """Numbers of the finished rounds of a run, without rounds beyond the study's last round."""
         most = self.config.get("rounds", float("inf"))
         numbers = {int(path.parent.name[6:]) for path in home.glob("round_*/train_log.json")}
         return sorted(number for number in numbers if number <= most)
@@ -176,7 +176,7 @@ class Results:
         except (ValueError, LookupError, TypeError) as error:
             raise UserError(f"{path}: not a train log ({one_line(error)})") from None
         now = {key: self.config.get(key) for key in _PLAY} | self.config["methods"][method]
-        # The expert's settings do not affect a round.
+        # The expert's settings do not affect a training round.
         played, now = (
             {**each, "env": {**(each.get("env") or {}), "expert": None}} for each in (played, now)
         )
@@ -210,7 +210,7 @@ class Results:
         return self._parquet(f"{run.relative_to(self.folder)}/round_{round}/{name}")
 
     def _run(self, method: str, seed: int) -> Path:
-        """The folder of a started run."""
+        """The folder of a run that has been started; UserError if there is no such run."""
         present = {path.name for path in self.folder.glob("rl/*")}
         trained = sorted(present.intersection(self.config["methods"]))
         arm = self.folder / f"rl/{method}"
@@ -231,7 +231,7 @@ class Results:
 
 
 def _rates(name: str, table: pd.DataFrame) -> list[str]:
-    """Columns of a table that the report shows in percent."""
+    """Columns of a table whose values the report shows in percent."""
     # In the threshold tables, all other numeric columns are counts of trajectories.
     pattern = "threshold" if name.startswith("thresholds") else _RATE
     numbers = table.select_dtypes("number").columns
@@ -239,7 +239,7 @@ def _rates(name: str, table: pd.DataFrame) -> list[str]:
 
 
 def _numbers(folder: Path, prefix: str) -> str:
-    """The seeds or rounds in the names of subfolders, as text."""
+    """The seeds or rounds in the names of subfolders, as a list in text form."""
     numbers = sorted(int(path.name.removeprefix(prefix)) for path in folder.glob(f"{prefix}*"))
     return ", ".join(map(str, numbers)) or "none"
 
@@ -252,5 +252,5 @@ def load(folder: Path | str) -> Results:
     """
     folder = Path(folder)
     if not (folder / "config.yaml").is_file():
-        raise UserError(f"{folder}: contains no config.yaml; expected results/<study>")
+        raise UserError(f"{folder}: contains no config.yaml; expected a folder results/<study>")
     return Results(folder, read_yaml(folder / "config.yaml"))

@@ -1,4 +1,4 @@
-"""Z-scores for advantages."""
+"""Standardise advantages to z-scores."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ import numpy as np
 def standardise(values: np.ndarray, floor: float) -> np.ndarray:
     """(x - mean) / max(population standard deviation, floor), in the shape of `values`.
 
-    Equal values give exact zeros, even if their mean is rounded.
+    If all values are equal, the result is exactly zero, even if their mean is rounded.
     """
     if values.size == 0 or np.all(values == values.flat[0]):
         return np.zeros_like(values, dtype=np.float64)

@@ -1,8 +1,8 @@
-"""Pages that run only as named targets, and links to single files; nothing plays or trains."""
+"""Pages that are made only as named targets, and links to single files; no play or training."""
 
 
 rule viewer:
-    """A page of single trajectories that needs no server."""
+    """Write a page of single trajectories, which opens without a server."""
     input:
         unpack(files("viewer")),
     output:
@@ -21,7 +21,7 @@ rule viewer:
 
 
 rule paper:
-    """Figures and tables in paper sizes and formats."""
+    """Write figures and tables in the sizes and formats of a paper."""
     input:
         unpack(files("paper")),
     output:
@@ -44,7 +44,7 @@ rule linked:
     input:
         one_line_errors()(of.linked),
     output:
-        # Without `update`, Snakemake would delete the output first: the target of an older link.
+        # Without `update`, Snakemake would first delete the output, which is the target of an older link.
         update(f"{plan.root}/{{path}}"),
     log:
         "results/store/links/{path}.log",

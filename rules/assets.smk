@@ -1,4 +1,4 @@
-"""Games, panels and expert trajectories."""
+"""Rules for games, panels and expert trajectories."""
 
 
 rule study_config:
@@ -9,7 +9,7 @@ rule study_config:
         **of.outputs("study_config"),
     log:
         of.log("study_config"),
-    # Runs first because the monitor reads this file while the study runs.
+    # This job runs first, because the monitor reads its file while the study runs.
     priority: 100
     threads: of.threads("study_config")
     resources:
@@ -30,8 +30,8 @@ rule fetch_assets:
         **of.outputs("fetch_assets"),
     log:
         of.log("fetch_assets"),
-    # Runs on the submitting machine because compute nodes may have no network. If jobs share no disk
-    # with that machine, it runs like any other job.
+    # Runs on the submitting machine, because compute nodes may have no network; but runs like any
+    # other job if jobs share no disk with that machine.
     localrule: not ELSEWHERE
     params:
         job=command("fetch_assets"),
@@ -61,7 +61,7 @@ rule assets:
 
 
 rule expert:
-    """Demonstrations on the training panel: from a scripted expert, walkthroughs, or people."""
+    """Collect demonstrations on the training panel from a scripted expert, walkthroughs or humans."""
     input:
         unpack(files("expert")),
     output:

@@ -1,4 +1,4 @@
-"""The chosen study, its plan, and the functions that rules share."""
+"""The selected study, its plan, and functions that several rules share."""
 
 import os
 import re
@@ -16,11 +16,11 @@ from hgrpo.workflow.rules import StudyRules
 from hgrpo.workflow.run import Run, one_line_errors
 
 STUDIES = os.path.relpath(workflow.current_basedir.join("../configs/studies"))
-# Whether results are in a bucket, whose files are not on a local disk.
+# Whether results are in a bucket instead of on a local disk.
 ELSEWHERE = workflow.storage_settings.default_storage_provider is not None
 
 if ELSEWHERE and not workflow.is_main_process and not os.path.lexists("results"):
-    # In a pod, link results/ to Snakemake's local copies of the bucket.
+    # In a Kubernetes pod, link results/ to Snakemake's local copies of files in the bucket.
     copies = workflow.storage_settings
     place = Path(copies.local_storage_prefix, copies.default_storage_provider)
     place = place / copies.default_storage_prefix.partition("://")[2] / "results"
@@ -39,20 +39,20 @@ with one_line_errors():
         check_bucket(workflow)
 
 
-# Pods receive judges' API keys as a secret, which Snakemake deletes after the run.
+# Kubernetes pods receive API keys of judges as a secret, which Snakemake deletes after the run.
 envvars:
     *(set_variables(study, os.environ) if ELSEWHERE else ()),
 
 
-# Run jobs with the Python that runs snakemake, even if its environment is not active. PASSIVE: waiting
-# threads yield their core. By default they spin, which makes a job of two threads ten times slower on a
-# busy machine. PYTHONHASHSEED makes hash() of a string equal in all jobs.
+# Run jobs with the Python that runs snakemake, even if its environment is not active. With PASSIVE,
+# waiting threads yield their core; by default they spin, which makes a job with two threads ten times
+# slower on a busy machine. PYTHONHASHSEED makes hash() of a string the same in all jobs.
 BIN = shlex.quote(os.path.dirname(sys.executable))
 shell.prefix(f"export PATH={BIN}:$PATH PYTHONHASHSEED=0 OMP_WAIT_POLICY=PASSIVE; ")
 
 
 def any_of(names):
-    """Wildcard constraint for a list of names or numbers; an empty list matches nothing."""
+    """Wildcard constraint that matches the given names or numbers; matches nothing if empty."""
     return "|".join(re.escape(str(name)) for name in names) or "(?!)"
 
 
@@ -74,12 +74,12 @@ def files(stage):
 
 
 def command(stage):
-    """Params function of a stage's rule: the file with a job's settings and options."""
+    """Params function of a stage's rule; returns the path of the job's job.json."""
     return one_line_errors()(of.command(stage))
 
 
 def evaluations(methods=None):
-    """Episode files of all or some methods, and the study's config.yaml for `hgrpo.cli.cost`."""
+    """Episode files of all or some methods, and config.yaml, which `hgrpo.cli.cost` reads."""
     return of.stored(["config.yaml", *episodes(study, methods)])
 
 
@@ -87,7 +87,7 @@ FIRST = set(study.config.smoke_wave or [study.config.reference])
 
 
 def labelled(paths, category, caption):
-    """Mark files for `snakemake --report`; figures of single runs get a category of their own."""
+    """Mark files for `snakemake --report`; figures of single runs are in a separate category."""
     marked = []
     for path in paths:
         where = f"{category} of single runs" if "/runs/" in path else category

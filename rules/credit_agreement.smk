@@ -1,8 +1,8 @@
-"""Credit of every assigner in the study on the same rollouts, without new play or a GPU."""
+"""Rule for the credit of all assigners on the same rollouts; it plays no games and needs no GPU."""
 
 
 rule credit_agreement:
-    """Tables and plots of the agreement between assigners."""
+    """Write tables and plots of the agreement between assigners."""
     input:
         unpack(files("credit_agreement")),
     output:

@@ -1,4 +1,4 @@
-"""Fits of learned credit assigners, such as TurnRD, between the rounds of their arms."""
+"""Rule that fits learned credit assigners, such as TurnRD, between the rounds of their arms."""
 
 
 rule credit_fit:
@@ -12,8 +12,8 @@ rule credit_fit:
     wildcard_constraints:
         method=TRAINED,
         round=TRAINED_ROUNDS,
-    # Fits have a higher priority than rounds because runs with fits take longest: each round waits for
-    # a fit.
+    # Fits have a higher priority than rounds, because each round of these runs waits for a fit, which
+    # makes them the longest runs.
     priority: 15
     threads: of.threads("credit_fit")
     resources:

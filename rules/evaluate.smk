@@ -1,4 +1,4 @@
-"""Evaluation of every round on the validation and test panels."""
+"""Rules that evaluate all rounds on the validation and test panels."""
 
 
 rule evaluate:
@@ -11,7 +11,7 @@ rule evaluate:
         of.log("evaluate"),
     wildcard_constraints:
         seed=any_of([*study.config.seeds, EVERY_SEED]),
-    # Evaluations run before new rounds so that the first results are available early.
+    # Evaluations have a higher priority than rounds, so that the first results are available early.
     priority: 20
     threads: of.threads("evaluate")
     resources:
@@ -25,21 +25,21 @@ rule evaluate:
 
 
 rule evaluations:
-    """All evaluations, without merge, statistics and report."""
+    """Run all evaluations, but not merge, statistics and report."""
     input:
         evaluations(),
     localrule: True
 
 
 rule smoke_wave:
-    """All evaluations of the methods in `smoke_wave`, by default of the reference."""
+    """Run all evaluations of the methods in `smoke_wave` (default: the reference)."""
     input:
         evaluations([method for method in study.methods if method in FIRST]),
     localrule: True
 
 
 rule rest_wave:
-    """All evaluations of the other methods."""
+    """Run all evaluations of the methods that are not in `smoke_wave`."""
     input:
         evaluations([method for method in study.methods if method not in FIRST]),
     localrule: True
@@ -48,7 +48,7 @@ rule rest_wave:
 for axis, arms in study.axis_arms.items():
 
     rule:
-        """All evaluations of the arms of one axis; the reference only if it is one of them."""
+        """Run all evaluations of one axis's arms; of the reference only if it is one of these arms."""
         name:
             target(axis)
         input:

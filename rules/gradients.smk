@@ -1,4 +1,4 @@
-"""Norms of the task, KL and entropy gradients, by bucket of groups."""
+"""Rules that measure the norms of task, KL and entropy gradients by bucket of groups."""
 
 
 rule gradients_round:
@@ -23,7 +23,7 @@ rule gradients_round:
 
 
 rule gradients_page:
-    """Figures, tables and verdicts on gradient norms by bucket."""
+    """Write figures, tables and verdicts on gradient norms by bucket."""
     input:
         unpack(files("gradients_page")),
     output:
@@ -45,7 +45,7 @@ GRADIENTS = ["gradients_page/index.html"] if gradient_rounds(study) else []
 
 
 rule gradients:
-    """Gradients of all policies selected by the study's section `gradients`, and their page."""
+    """Measure all policies in the study's section `gradients`, and write their page."""
     input:
         one_line_errors()(lambda w: of.measured("gradients", GRADIENTS)),
     localrule: True

@@ -1,4 +1,4 @@
-"""Merge, statistics, tables, figures and the page; nothing here imports torch."""
+"""Rules for merge, statistics, tables, figures and the report; their jobs do not import torch."""
 
 
 rule merge:
@@ -21,7 +21,7 @@ rule merge:
 
 
 rule figures:
-    """Every figure as SVG, and its data as CSV; drawn from cached results."""
+    """Draw all figures from cached results, as SVG with their data as CSV."""
     input:
         unpack(files("figures")),
     output:
@@ -41,7 +41,7 @@ rule figures:
 
 
 rule report:
-    """Statistics, tables and report.html."""
+    """Compute the statistics, and write the tables and report.html."""
     input:
         unpack(files("report")),
     output:

@@ -1,8 +1,8 @@
-"""Rounds of reinforcement learning: a static chain, in which round r starts from round r - 1."""
+"""Rule for rounds of reinforcement learning; round r starts from the policy of round r - 1."""
 
 
 rule rl_round:
-    """One round of training: collect rollouts, assign credit, update."""
+    """Run one round of training: collect rollouts, assign credit and update the policy."""
     input:
         unpack(files("rl_round")),
     output:
@@ -18,7 +18,7 @@ rule rl_round:
     threads: of.threads("rl_round")
     resources:
         **of.resources("rl_round"),
-        # A resource, not a param, because the number of processes changes no result.
+        # A resource instead of a param, because the number of processes does not change results.
         processes=max(1, of.gpus("rl_round", workflow.resource_settings.overwrite_resources)),
     params:
         job=command("rl_round"),

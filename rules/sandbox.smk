@@ -1,4 +1,4 @@
-"""Studies of the sandbox of update rules; `--config study=` does not affect them.
+"""Rules for the studies of the sandbox; `--config study=` does not affect them.
 
     snakemake sandbox_influence      one study of configs/sandbox: its tables and figures
     snakemake sandbox_all            every study, and the page
@@ -18,7 +18,7 @@ _REPORTED = ("studies/{}/arms.csv", "studies/{}/pairs.csv", "studies/{}/figures"
 
 
 rule sandbox_run:
-    """One arm with all its seeds."""
+    """Train one arm with all its seeds."""
     output:
         rows="results/sandbox/runs/{run}/rows.parquet",
         summary="results/sandbox/runs/{run}/summary.json",
@@ -32,8 +32,8 @@ rule sandbox_run:
         runtime=lambda wildcards, attempt: 120 * attempt,
     params:
         job=one_line_errors()(lambda w: sandbox.job("run", w.run)),
-        # Two studies may share a run under different labels. Snakemake reruns no job for params that
-        # depend on `output`.
+        # Snakemake does not rerun jobs because of params that depend on `output`. This is required,
+        # because two studies may share a run under different labels.
         arm=lambda w, output: one_line_errors()(lambda w: sandbox.label(w.run))(w),
     message:
         "Sandbox, {params.arm}"
@@ -45,7 +45,7 @@ rule sandbox_run:
 
 
 rule sandbox_statistics:
-    """Tables of a study: arms with confidence intervals, pairs with verdicts."""
+    """Write a study's tables: arms with confidence intervals, and pairs with verdicts."""
     input:
         one_line_errors()(lambda w: sandbox.rows(w.sandbox_study)),
         job=one_line_errors()(lambda w: sandbox.job("statistics", w.sandbox_study)),
@@ -61,7 +61,7 @@ rule sandbox_statistics:
 
 
 rule sandbox_draw:
-    """Figures of a study, each with a CSV of its data."""
+    """Draw the figures of a study, each with a CSV of its data."""
     input:
         one_line_errors()(lambda w: sandbox.rows(w.sandbox_study)),
         job=one_line_errors()(lambda w: sandbox.job("figures", w.sandbox_study)),
@@ -77,7 +77,7 @@ rule sandbox_draw:
 
 
 rule sandbox_page:
-    """The page of all studies."""
+    """Write the page with all studies."""
     input:
         one_line_errors()(lambda w: sandbox.of_all(*_REPORTED)),
         job=one_line_errors()(lambda w: sandbox.job("page")),
@@ -92,7 +92,7 @@ rule sandbox_page:
 
 
 rule sandbox_tiny:
-    """A few steps and two seeds of every arm of a study, with its tables and figures."""
+    """Run a few steps with two seeds of every arm of a study, and write tables and figures."""
     input:
         job=one_line_errors()(lambda w: tiny.job("tiny", w.sandbox_study)),
     output:
@@ -120,14 +120,14 @@ use rule sandbox_page as sandbox_ci with:
 
 
 rule sandbox_all:
-    """All studies of the sandbox, and the page."""
+    """Run all studies of the sandbox, and write their page."""
     input:
         "results/sandbox/sandbox.html",
     localrule: True
 
 
 rule sandbox_figures:
-    """All figures of the sandbox."""
+    """Draw all figures of the sandbox."""
     input:
         one_line_errors()(lambda w: sandbox.of_all("studies/{}/figures")),
     localrule: True
@@ -136,7 +136,7 @@ rule sandbox_figures:
 for _name in sandbox.names:
 
     rule:
-        """One study of the sandbox."""
+        """Run one study of the sandbox."""
         name:
             f"sandbox_{_name}"
         input:

@@ -1,4 +1,4 @@
-"""The base model and its supervised fine-tuning."""
+"""Rules for the base model and its supervised fine-tuning."""
 
 
 rule base:
@@ -21,7 +21,7 @@ rule base:
 
 
 rule sft:
-    """Supervised fine-tuning on expert trajectories, or a user-provided adapter."""
+    """Fine-tune on expert trajectories, or copy the adapter in `sft.adapter`."""
     input:
         unpack(files("sft")),
     output:

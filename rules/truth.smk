@@ -1,4 +1,4 @@
-"""Ground-truth credit of every turn: rollouts of a policy, and continuations from each turn."""
+"""Rules that measure the ground-truth credit of turns, with continuations of rollouts."""
 
 
 rule truth_round:
@@ -21,7 +21,7 @@ rule truth_round:
 
 
 rule truth:
-    """Ground-truth credit of all policies selected by the study's section `truth`."""
+    """Measure ground-truth credit for all policies in the study's section `truth`."""
     input:
         one_line_errors()(lambda w: of.measured("truth", truth_files(study, "truth.parquet"))),
     localrule: True

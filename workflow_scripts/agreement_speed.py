@@ -1,10 +1,10 @@
 """Test whether agreement with ground-truth credit predicts how fast a method learns.
 
-Each arm is one point. x: the arm's agreement with the true advantages on rollouts of the SFT policy
-(truth.csv). y: its endpoint on test tasks, mean over seeds (seeds.csv). The statistic is Spearman's
-rank correlation over arms, with a bootstrap interval (BCa) over arms. For 24 independent arms its
-coverage is 95 % (400 repeats, correlations 0 and 0.6). Related arms are not independent, so the
-interval is somewhat too narrow.
+Each arm is one point of the plot. The x-axis shows the arm's agreement with the true advantages on
+rollouts of the SFT policy (truth.csv), the y-axis its mean endpoint on test tasks over seeds
+(seeds.csv). The statistic is Spearman's rank correlation over arms, with a BCa bootstrap interval
+over arms. Its coverage for 24 independent arms is 95 % (400 repeats, correlations 0 and 0.6).
+Related arms are not independent, so the interval is somewhat too narrow.
 """
 
 import shutil
@@ -21,11 +21,11 @@ from hgrpo.report.style import GRID, INK, Drawing, canvas, percent_axis, save
 from hgrpo.report.words import MINUS
 
 NAME = "agreement_speed"
-# Columns of truth.csv -> their names. The first one is the primary measure.
+# Columns of truth.csv -> their labels. The first measure is the primary one.
 MEASURES = {
     "advantage_pearson": "correlation with the true advantages",
     "within_pearson": "correlation within trajectories",
-    "cosine": "cosine of the update with the true one",
+    "cosine": "cosine of the update with the true update",
 }
 _TWIN = "_AA"
 _SFT_POLICY = 0
@@ -35,7 +35,7 @@ def points(folder: Path) -> pd.DataFrame:
     """One row per arm: its agreement with the SFT policy's ground truth, and its mean endpoint.
 
     `within_pearson` is 0 for an arm whose advantages are constant within trajectories. A/A twins
-    are excluded. `folder` has a study's published tables.
+    are excluded. `folder` contains the published tables of a study.
     """
     truth = pd.read_csv(folder / "truth.csv").query("round == @_SFT_POLICY")
     runs = pd.read_csv(folder / "seeds.csv").query("temperature == 0")

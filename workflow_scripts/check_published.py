@@ -1,7 +1,8 @@
-"""Recompute the numbers in docs/tables from the published files alone.
+"""Recompute the numbers in docs/tables from the published files.
 
 A study with games.parquet is recomputed completely from `evidence.FILES`. For an older study, only
-numbers based on the runs' scores in seeds.csv are recomputed (`older_pages`); others are listed.
+numbers that depend on the runs' scores in seeds.csv are recomputed (`older_pages`); all other
+numbers are listed.
 """
 
 from collections.abc import Mapping
@@ -20,13 +21,14 @@ from hgrpo.report.draw import study_drawings
 from hgrpo.report.style import save
 from hgrpo.report.tables import all_tables, scripted_players
 
-# Primary data, from which the other files are computed.
+# Files with primary data, from which all other files are computed.
 GIVEN = {evidence.TUNING, *evidence.FILES}
-# Columns of comparisons that require the outcome of every game, or the previous analysis.
+# Columns of comparisons that cannot be recomputed without the outcome of every game or without the
+# previous analysis.
 OF_GAMES = ("verdict_before", "standard_error_before")
-# Score -> its column in seeds.csv, after the last round.
+# Score -> column of seeds.csv with its value after the last round.
 LAST = {"success": "success", "return": "mean_return"}
-# Rounding of sums whose order differs between machines.
+# Tolerances for rounding errors, because the order of summation differs between machines.
 CLOSE = {"rtol": 1e-6, "atol": 1e-9, "equal_nan": True}
 
 
@@ -35,10 +37,10 @@ def check(folder: Path, drawn: Mapping[str, str]) -> tuple[list[str], list[str]]
 
     Args:
         folder: docs/tables/<study>.
-        drawn: name of a figure's data in the report -> its name in `folder`.
+        drawn: name of a figure in the report -> name of its data in `folder`.
 
     Returns:
-        The numbers that differ, and the files that cannot be recomputed, or only in part.
+        The numbers that differ, and the files that cannot be recomputed completely.
     """
     if (folder / evidence.GAMES).is_file():
         expected = recomputed(folder, drawn)
@@ -70,12 +72,12 @@ def check(folder: Path, drawn: Mapping[str, str]) -> tuple[list[str], list[str]]
 def recomputed(
     folder: Path, drawn: Mapping[str, str], pictures: Path | None = None
 ) -> dict[str, pd.DataFrame]:
-    """Name -> table, for a study with published games.
+    """Recompute all tables of a study with published games, by name.
 
     Args:
         folder, drawn: as for `check`.
-        pictures: output folder of all figures; with None, figures are drawn only if `folder` has
-            the data of one.
+        pictures: output folder of all figures; if None, figures are drawn only if `folder` contains
+            the data of at least one figure.
     """
     inputs, fits = evidence.published(folder)
     expert = folder / "expert.json"
@@ -94,7 +96,7 @@ def recomputed(
 
 
 def from_seeds(folder: Path) -> dict[str, pd.DataFrame]:
-    """Name -> table with the columns computed from seeds.csv, for a study without games."""
+    """Recompute the columns that depend on seeds.csv, for a study without games, by table."""
     runs = older_pages.read_runs(folder)
     tables = {}
     for name in older_pages.FAMILIES:
@@ -123,7 +125,7 @@ def from_seeds(folder: Path) -> dict[str, pd.DataFrame]:
 
 
 def _endpoints(published: pd.DataFrame, means: pd.DataFrame) -> pd.DataFrame:
-    """Means at the declared endpoint and at the last round; other rows as published."""
+    """Recompute means at the declared endpoint and at the last round; keep other rows."""
     arms = means.set_index(["method", "temperature"])
     values = [
         arms.at[(row.method, row.temperature), "endpoint" if row.declared else LAST[row.score]]
@@ -136,7 +138,7 @@ def _endpoints(published: pd.DataFrame, means: pd.DataFrame) -> pd.DataFrame:
 
 
 def _other_endpoints(published: pd.DataFrame, means: pd.DataFrame) -> pd.DataFrame:
-    """Differences at the last round; other rows as published."""
+    """Recompute differences at the last round; keep other rows."""
     arms = means.set_index(["method", "temperature"])
     values = [
         arms.at[(row.method, 0.0), LAST[row.score]]
@@ -150,7 +152,7 @@ def _other_endpoints(published: pd.DataFrame, means: pd.DataFrame) -> pd.DataFra
 
 
 def _rounds(published: pd.DataFrame, means: pd.DataFrame) -> pd.DataFrame:
-    """Success on the test panel after the last round; other rows as published."""
+    """Recompute success on the test panel after the last round; keep other rows."""
     greedy = means[means["temperature"] == 0].set_index("method")["success"]
     ends = published.groupby("method")["round"].transform("max") == published["round"]
     last = ends & (published["panel"] == "test")
@@ -181,12 +183,12 @@ def differences(here: pd.DataFrame, there: pd.DataFrame) -> list[str]:
 
 
 def _part(lacking: list[str], there: pd.DataFrame) -> str:
-    """A list of the columns that cannot be recomputed, or of the exceptions if shorter."""
+    """List the columns that cannot be recomputed or, if shorter, those that can."""
     names = {"method", "label", "baseline", "baseline_temperature", "temperature"}
     others = [name for name in there if name not in names]
     if len(lacking) <= len(others):
         return f": {', '.join(lacking)}"
-    return f" but for {', '.join(others)}"
+    return f" except for {', '.join(others)}"
 
 
 def _as_file(table: pd.DataFrame) -> pd.DataFrame:

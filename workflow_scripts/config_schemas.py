@@ -28,7 +28,7 @@ SECTIONS = {
 
 
 def schemas() -> dict[str, str]:
-    """Map each schema's file name to its text."""
+    """Map the file name of each schema to its JSON text."""
     return {
         f"{name}.json": json.dumps(TypeAdapter(kind).json_schema(), indent=2, sort_keys=True) + "\n"
         for name, kind in SECTIONS.items()

@@ -1,17 +1,18 @@
-"""The evidence of a published study: games, training logs and settings.
+"""Read, write and merge the evidence of a published study: games, training logs and settings.
 
-These files are in docs/tables/<study>/:
+The evidence consists of these files in docs/tables/<study>/:
 
 games.parquet     success, return and turns of every game of every evaluation
 training.csv.gz   one row per optimiser batch of every run: rollouts, dead groups, diagnostics
-fits.csv.gz       one row per epoch of every fit between rounds, if there are any
+fits.csv.gz       one row per epoch of every fit between rounds; only if the study has fits
 stops.csv         the runs that were stopped by a rule
-collapse.csv      dependence of replies on their prompts, if an arm measures it
+collapse.csv      dependence of replies on their prompts; only if an arm measures it
 expert.json       summary of the expert, with the success of the scripted players
-study.json        the arms, the settings of the statistics, the precision of training, and in
-                  `recorded` all settings of the runs
+study.json        the arms, the settings of the statistics, the precision of training and, in
+                  the key `recorded`, all settings of the runs
 
-A study may be run in slices, each with some of its seeds or arms. `merged` merges their evidence.
+A study may be run in slices that each contain some of its seeds or arms; `merged` merges the
+evidence of two slices.
 """
 
 import gzip
@@ -41,10 +42,10 @@ TRAINING, FITS = "training.csv.gz", "fits.csv.gz"
 STOPS, COLLAPSE = "stops.csv", "collapse.csv"
 FILES = (GAMES, SETTINGS, EXPERT, TRAINING, FITS, STOPS, COLLAPSE)
 TUNING = "tuning.csv.gz"
-# Timings depend on the load of the machine.
+# Timings are excluded, because they depend on the load of the machine.
 TIMINGS = ["seconds", "collect_s", "credit_s", "update_s", "fit_s", "elapsed_s"]
 RUN = ["method", "seed"]
-# Sections of a resolved study that must be equal in all its slices.
+# Sections of a resolved study that must be the same in all of its slices.
 RECORDED = ("env", "model", "engine", "rounds", "reference", "training", "sft", "evaluation")
 TUNED = ["success", "mean_return"]
 
@@ -56,7 +57,8 @@ class Evidence:
     Attributes:
         settings: content of study.json.
         expert: text of expert.json; "" if it does not exist.
-        tables: the other files by name, each with the columns `RUN` and sorted by them.
+        tables: the tables in all other files, by name; each has the columns `RUN` and is sorted by
+            them.
     """
 
     settings: Mapping
@@ -69,7 +71,7 @@ class Evidence:
         return _runs(self.tables[GAMES]).unique()
 
     def lacking(self, study: Study) -> list[str]:
-        """The arms of a study with missing seeds, as `arm, arm: seeds 61, 67`."""
+        """The arms of a study whose seeds are incomplete, as `arm, arm: seeds 61, 67`."""
         arms: dict[tuple[int, ...], list[str]] = {}
         for arm in study.methods:
             seeds = [seed for seed in seeds_of(study, arm) if (arm, seed) not in self.runs]
@@ -89,8 +91,8 @@ def of_run(results: Path, study_file: Path) -> Evidence:
         study_file: configs/studies/<study>.yaml.
 
     Raises:
-        UserError: runs differ in training precision, which changes a seed's score by percentage
-            points; the study has no report yet; or an arm is not in the study's file.
+        UserError: the runs differ in training precision, which changes the score of a seed by
+            several percentage points; the study has no report yet; or an arm is not in its file.
     """
     rounds = sorted(results.glob("rl/*/*/*/summary.json"))
     dtypes = {json.loads(path.read_bytes()).get("train_dtype", "") for path in rounds}
@@ -110,7 +112,7 @@ def of_run(results: Path, study_file: Path) -> Evidence:
     if others := sorted(arms.difference(study.methods)):
         raise UserError(f"{results}: {', '.join(others)}: not in {study_file}")
     expert = results / "expert/summary.json"
-    # The folder may contain runs of arms and seeds that are not in this report.
+    # Exclude runs of arms and seeds that are in the folder but not in this report.
     runs = _runs(tables[GAMES]).unique()
     return Evidence(
         comparison(study) | {"train_dtype": dtype, "recorded": _recorded(results, arms)},
@@ -120,7 +122,7 @@ def of_run(results: Path, study_file: Path) -> Evidence:
 
 
 def _recorded(results: Path, arms: set[str]) -> dict:
-    """All settings of the runs; for an arm's training, the differences from the study's."""
+    """All settings of the runs; an arm's training settings only if they differ from the study's."""
     whole = recorded_study(results).resolved()
     methods = {
         name: arm | {"training": changes(whole["training"], arm["training"])}
@@ -135,7 +137,7 @@ def merged(earlier: Evidence, further: Evidence) -> Evidence:
 
     Raises:
         UserError: the slices differ in precision, settings, games or experts, or in the results of
-            a run that is in both.
+            a run that both contain.
     """
     _one_dtype({each.settings["train_dtype"] for each in (earlier, further)}, "slices")
     recorded = _same_settings(earlier.settings.get("recorded", {}), further.settings["recorded"])
@@ -154,9 +156,9 @@ def merged(earlier: Evidence, further: Evidence) -> Evidence:
 
 
 def _same_settings(earlier: Mapping, further: Mapping) -> dict:
-    """Merge `recorded` of two slices; UserError if settings differ."""
+    """Merge the key `recorded` of two slices; UserError if their settings differ."""
     if not earlier:
-        raise UserError(f"{SETTINGS}: no settings of its runs; publish all runs again")
+        raise UserError(f"{SETTINGS}: contains no settings of the runs; publish all runs again")
     arms, more = earlier["methods"], further["methods"]
     both = arms.keys() & more.keys()
     first = {**earlier, "methods": {name: arms[name] for name in both}}
@@ -171,7 +173,7 @@ def _same_settings(earlier: Mapping, further: Mapping) -> dict:
 def _joined(
     name: str, earlier: pd.DataFrame, further: pd.DataFrame, again: pd.MultiIndex
 ) -> pd.DataFrame:
-    """A table of both slices; the runs in `again` must have the same rows in each."""
+    """Merge a table of two slices; the runs in `again` must have the same rows in both."""
     table = pd.concat([earlier, further], ignore_index=True)
     second = table.index >= len(earlier)
     repeated = _runs(table).isin(again)
@@ -188,7 +190,7 @@ def _runs(table: pd.DataFrame) -> pd.MultiIndex:
 
 
 def _one_dtype(dtypes: set[str], what: str) -> str:
-    """The training precision, "" if nothing was trained; UserError if there are several."""
+    """The training precision, or "" if nothing was trained; UserError if runs differ in it."""
     dtypes = dtypes - {""}
     if len(dtypes) > 1:
         raise UserError(f"{what} were trained in {' and '.join(sorted(dtypes))}")
@@ -201,7 +203,7 @@ def write(evidence: Evidence, tables: Path) -> None:
     order = settings["order"] = [name for name in settings["order"] if name in arms]
     recorded = settings["recorded"]
     settings["methods"] = {name: settings["methods"][name] for name in order}
-    # Drop the settings of arms without games.
+    # Omit the settings of arms that have no games.
     settings["recorded"] = recorded | {
         "methods": {name: recorded["methods"][name] for name in order}
     }
@@ -219,7 +221,7 @@ def write(evidence: Evidence, tables: Path) -> None:
 
 
 def read(tables: Path) -> Evidence:
-    """Read what `write` wrote, or what earlier revisions did."""
+    """Read the files that `write` or an earlier revision of it wrote."""
     expert, absent = tables / EXPERT, {FITS: read_fits([]), COLLAPSE: read_collapse([])}
     logs = {
         name: _read_csv(tables / name) if (tables / name).is_file() else absent[name]
@@ -233,12 +235,12 @@ def read(tables: Path) -> Evidence:
 
 
 def incomplete(tables: Path) -> bool:
-    """Whether a folder holds slices of a study that lacks others, and so has no tables yet."""
+    """Whether a folder contains some slices of a study but not all, and so has no tables yet."""
     return (tables / GAMES).is_file() and not (tables / "methods.csv").is_file()
 
 
 def published(tables: Path) -> tuple[Inputs, pd.DataFrame]:
-    """The inputs of the report from a study's published files, and the logs of its fits."""
+    """Read the report's inputs and the logs of fits from a study's published files."""
     evidence = read(tables)
     logs = evidence.tables[TRAINING].assign(**dict.fromkeys(TIMINGS, float("nan")))
     collapse = evidence.tables[COLLAPSE] if evidence.settings.get("collapse") else None
@@ -251,8 +253,8 @@ def copy_tuning(folders: list[Path], tables: Path, earlier: bool) -> None:
     """Write tuning.csv.gz: settings and validation scores of every tuning run and round.
 
     Args:
-        folders: results/<study> of the tuning studies, with reports.
-        earlier: whether to keep the published rows.
+        folders: results/<study> of the tuning studies; each must contain a report.
+        earlier: whether to keep the rows that are already published.
 
     Raises:
         UserError: two runs with the same settings have different scores.
@@ -274,9 +276,9 @@ def copy_tuning(folders: list[Path], tables: Path, earlier: bool) -> None:
 
 
 def tuning(parts: list[pd.DataFrame]) -> pd.DataFrame:
-    """Merge rows of several tuning runs into one table, independent of their order."""
-    # Round, because a report's means depend on its other seeds in the last bit. Write and read the
-    # table as CSV, so that column types depend on all rows.
+    """Merge the rows of several tuning runs into one table, in an order independent of theirs."""
+    # Round the means, because their last bit depends on a report's other seeds. Convert the table
+    # to CSV and back, so that column types depend on all rows.
     rows = pd.concat(parts, ignore_index=True).round(dict.fromkeys(TUNED, 12))
     table = pd.read_csv(StringIO(rows.to_csv(index=False))).drop_duplicates()
     settings = sorted({*table} - {*RUN, "round", *TUNED})

@@ -1,4 +1,4 @@
-"""Write docs/keys.md: every key of a config file, with its type, its default and its meaning.
+"""Write docs/keys.md, which lists the type, default and meaning of every key of a config file.
 
 Example:
     python workflow_scripts/keys_page.py docs/keys.md
@@ -35,7 +35,7 @@ _INTRODUCTION = """\
 Every key of the files in `configs/`. `make schema` writes this page from the code.
 
 - Only keys marked "required" are mandatory. An unknown key is an error, with a suggestion.
-- A *section* is a key with nested keys. `training.lr` means `training: {lr: 1e-4}`.
+- A *section* is a key with nested keys. `training.lr` is the key `lr` in `training: {lr: 1e-4}`.
 - Lists are written in brackets, such as `seeds: [11, 23]`. `null` means no value.
 - `python -m hgrpo.cli.config bakeoff` prints a study with the values of all keys.
 """
@@ -53,9 +53,9 @@ class Section:
     """One table of the page.
 
     Attributes:
-        file: heading of the kind of file.
-        keys: the dotted path of the section; "" for the file itself.
-        kind: the plug-in of the section or of its parent: `kind turnrd` or `rule TPO`; "" for none.
+        file: heading for the kind of config file.
+        keys: dotted path of the section; "" for the top level of the file.
+        kind: plug-in of the section or of its parent, as `kind turnrd` or `rule TPO`; else "".
         model: the section's pydantic model.
     """
 
@@ -66,7 +66,7 @@ class Section:
 
     @property
     def name(self) -> str:
-        """The section's heading, without the name of the file."""
+        """Heading of the section, without the kind of file."""
         return self.keys + (f", {self.kind}" if self.kind else "")
 
     @property
@@ -114,9 +114,9 @@ def _about(model: type[BaseModel]) -> list[str]:
 
 
 def _within(file: str, keys: str, kind: str, model: type[BaseModel]) -> Iterator[Section]:
-    """A section and all nested sections, without empty ones.
+    """Yield a section and all nested sections that are not empty.
 
-    The stages of `resources` share one section.
+    All stages of `resources` share one section.
     """
     if model.model_fields:
         yield Section(file, keys, kind, model)
@@ -180,7 +180,7 @@ def _yaml(value: Any) -> str:
 
 
 def _type(kind: Any, limits: list | tuple = ()) -> str:
-    """A type in words."""
+    """Describe a type in words."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
         inner = [part for part in parts[1:] if isinstance(part, FieldInfo)]
@@ -204,7 +204,7 @@ def _type(kind: Any, limits: list | tuple = ()) -> str:
 
 
 def _range(limits: list | tuple) -> str:
-    """The bounds of a number, such as " above 0, up to 1"."""
+    """Describe the bounds of a number, such as " above 0, up to 1"."""
     words = {"ge": "from", "gt": "above", "le": "up to", "lt": "below"}
     bounds = [
         f"{word} {getattr(limit, bound):,}"

@@ -1,7 +1,8 @@
 """Check that every text file is read and written with an explicit encoding.
 
-Without one, Python uses the locale's encoding. Ruff's PLW1514 recognises a path only next to its
-constructor, so it misses nearly all calls of `read_text` and `write_text`.
+Without an explicit encoding, Python uses the encoding of the locale. Ruff's rule PLW1514 recognises
+a path only in the expression that constructs it, so it misses nearly all calls of `read_text` and
+`write_text`.
 
 Example:
   python workflow_scripts/lint_encodings.py
@@ -22,11 +23,11 @@ def main() -> int:
     """Print all calls without an encoding; return 1 if there are any."""
     files = [file for folder in FOLDERS for file in sorted((PROJECT / folder).rglob("*.py"))]
     lines = [
-        f"{file.relative_to(PROJECT)}:{line}: {name}: no encoding"
+        f"{file.relative_to(PROJECT)}:{line}: {name}: no explicit encoding"
         for file in files
         for line, name in unnamed(file.read_text(encoding="utf-8"))
     ]
-    print("\n".join(lines) or f"{len(files)} files name the encoding of their text files")
+    print("\n".join(lines) or f"{len(files)} files specify the encoding of all text files")
     return int(bool(lines))
 
 
@@ -41,7 +42,7 @@ def unnamed(code: str) -> Iterator[tuple[int, str]]:
 
 def _is_text(name: str, args: list[ast.expr], keywords: set[str | None]) -> bool:
     if name == "open":
-        # `Path.open`; the first argument of other `open` methods, such as a zip file's, is a file.
+        # `Path.open`; the first argument of other `open` methods (zip files) is a file name.
         mode = args[0].value if args and isinstance(args[0], ast.Constant) else None
         return not (args or keywords) or bool(_TEXT_MODE.fullmatch(str(mode)))
     if name in ("run", "Popen", "check_output"):

@@ -1,4 +1,4 @@
-"""Check the Python code in README.md and docs/*.md with ruff and the package's rules."""
+"""Check the Python code in README.md and docs/*.md with ruff, using the package's ruff rules."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
 def main() -> int:
-    """Print ruff's findings; return 1 if there are any."""
+    """Print the findings of ruff; return 1 if there are any."""
     failed = 0
     for page in [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]:
         for number, code in enumerate(BLOCK.findall(page.read_text(encoding="utf-8")), 1):

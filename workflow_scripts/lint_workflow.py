@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from hgrpo.command import run
 from hgrpo.errors import UserError
 
-# Title of a finding -> reason for the exception.
+# Title of an accepted finding -> reason for the exception.
 EXCEPTIONS = {
     "Specify a conda environment or container for each rule.": (
         "all rules share the environment that runs snakemake; pyproject.toml and constraints.txt "
@@ -33,13 +33,13 @@ def main() -> None:
     if bool(done.returncode) != bool(places):
         raise UserError(f"snakemake --lint failed:\n{done.stderr.strip()}")
     for title, reason in EXCEPTIONS.items():
-        print(f"{len(places.pop(title, []))} times, not followed: {title} Reason: {reason}")
+        print(f"{len(places.pop(title, []))} findings accepted: {title} Reason: {reason}")
     if places:
         raise UserError("\n".join(["snakemake --lint:", *_lines(places)]))
 
 
 def findings(printed: str) -> dict[str, list[str]]:
-    """Title of a finding -> its rules and files, from the output of `snakemake --lint`."""
+    """Parse the output of `snakemake --lint`: title of a finding -> its rules and files."""
     places: dict[str, list[str]] = {}
     place = ""
     for line in printed.splitlines():

@@ -1,4 +1,4 @@
-"""Tables of an analysis of gradients, as rows of text; the first row has the titles."""
+"""Format the tables of a gradient analysis as rows of text; the first row has the titles."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ PARTS = {TASK: "task", REGULARISERS: "KL and entropy"}
 
 
 def slopes(tables: Tables) -> list[list[str]]:
-    """One line per policy, pass and part: slope of the squared norm on the deviation of returns."""
+    """One row per policy, pass and loss component: squared norm regressed on the std of returns."""
     titles = ["arm", "after round", "groups", "part", "mean square", "slope of the squared norm"]
     lines = [[*titles, "p", "p, Holm", "verdict"]]
     table = tables["slopes"]
@@ -26,7 +26,7 @@ def slopes(tables: Tables) -> list[list[str]]:
 
 
 def dominance(tables: Tables) -> list[list[str]]:
-    """One line per policy, pass and place: squared norm of the regularisers minus the task's."""
+    """One row per policy, pass and bucket: squared norm of regularisers minus the task's."""
     titles = ["arm", "after round", "groups", "returns differ"]
     lines = [[*titles, "squared norm, regularisers minus task", "p, Holm", "verdict"]]
     for row in tables["dominance"].to_dict("records"):
@@ -37,7 +37,7 @@ def dominance(tables: Tables) -> list[list[str]]:
 
 
 def interval(row: Mapping, name: str) -> str:
-    """`1.2 (0.9 to 1.5)`, with three significant digits; a dash for NaN."""
+    """Format as `1.2 (0.9 to 1.5)`, with three significant digits; NaN is a dash."""
     value, lower, upper = (row[f"{name}{end}"] for end in ("", "_lower", "_upper"))
     if pd.isna(value):
         return DASH

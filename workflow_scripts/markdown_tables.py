@@ -1,4 +1,4 @@
-"""A report's tables as Markdown."""
+"""Format a report's tables as Markdown."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,12 +22,12 @@ Tables = Mapping[str, pd.DataFrame]
 
 
 def results(tables: Tables) -> str:
-    """One line per arm: the study's declared endpoint, and its paired differences.
+    """One row per arm: the study's declared endpoint and the arm's paired differences.
 
     Args:
         tables: the report's tables `methods`, `against_reference` and `against_sft`; optionally
-            `scripted`, whose players follow the arms, and `endpoints`. Without `endpoints`, the
-            endpoint is success after the last round.
+            `scripted` (its players are listed below the arms) and `endpoints`. Without
+            `endpoints`, the endpoint is success after the last round.
     """
     reference = tables["against_reference"].set_index("method")
     untrained = tables["against_sft"].set_index("method")
@@ -37,7 +37,7 @@ def results(tables: Tables) -> str:
     rival = untrained.iloc[0]
     against = f"against {labels[rival.baseline]} at T = {rival.baseline_temperature:g}, points"
     first, levels = _endpoint(tables)
-    # With partial rewards, the score of the last round is more informative than success.
+    # If rewards are partial, the score of the last round is more informative than success.
     partial = pays_in_part(methods) and not first.endswith("score")
     title = ["score, last round" if "endpoints" in tables else "score"] if partial else []
     lines = [["arm", first, *title, f"against {labels[ours]}, points", against]]
@@ -59,7 +59,7 @@ def results(tables: Tables) -> str:
 
 
 def cost(tables: Tables) -> str:
-    """One line per arm: the cost of training one seed, mean over seeds."""
+    """One row per arm: the cost of training one seed, as a mean over seeds."""
     names = {
         "trajectories": "trajectories",
         "replies": "replies",
@@ -69,7 +69,7 @@ def cost(tables: Tables) -> str:
     }
     table = tables["cost"]
     if "judge_calls" in table:
-        # Added up, because the split depends on which jobs ran at the same time.
+        # Judge calls plus cache hits, because their split depends on which jobs ran in parallel.
         table = table.assign(judged=table["judge_calls"] + table["judge_cache_hits"])
     columns = [name for name in names if name in table and table[name].notna().any()]
     lines = [["arm", *(names[name] for name in columns)]]
@@ -80,7 +80,7 @@ def cost(tables: Tables) -> str:
 
 
 def effects(tables: Tables) -> str:
-    """One line per main effect and interaction of a factorial."""
+    """One row per main effect and interaction of a factorial design."""
     lines = [["effect", "points"]]
     for row in tables["effects"].itertuples():
         lines.append([row.label.replace("\n", " "), _said(row)])
@@ -88,10 +88,10 @@ def effects(tables: Tables) -> str:
 
 
 def areas(tables: Tables) -> str:
-    """One line per trained arm: greedy test success after round 1, the area, the last round.
+    """One row per trained arm: greedy test success after round 1, its area, and the last round.
 
-    The area is the mean over the rounds. Only `rounds` of `tables` is used. It has no paired
-    differences, so the lines have no intervals.
+    The area is the mean over the rounds. Only the table `rounds` is used, which has no paired
+    differences, so the rows have no intervals.
     """
     table = tables["rounds"]
     table = table[(table["panel"] == TEST) & (table["round"] > 0)]
@@ -105,10 +105,10 @@ def areas(tables: Tables) -> str:
 
 
 def verdicts(tables: Tables, baseline: str = "reference") -> str:
-    """One line per analysis and number of seeds, from the simulation of `benchmarks/verdicts.py`.
+    """One row per analysis and number of seeds, from the simulation in `benchmarks/verdicts.py`.
 
-    An error rate is the maximum over all cells with the given spreads, with and without a twin, and
-    for any number of comparisons. It is followed by the upper end of its interval.
+    An error rate is the maximum over all simulated cells with the given spreads, with and without a
+    twin and for all numbers of comparisons. The upper end of its interval follows in parentheses.
 
     Args:
         baseline: value of the column `baseline`, "reference" or "fixed".
@@ -129,7 +129,7 @@ def verdicts(tables: Tables, baseline: str = "reference") -> str:
 
 
 def verdict_cells(tables: Tables) -> str:
-    """One line per design of the adopted analysis: worst error in each direction, and power."""
+    """One row per study design: worst error rates of the adopted analysis, and its power."""
     table = tables["cells"].query("analysis == 'taken'")
     lines = [["seeds", "comparisons", "against", "error", "better", "worse", "power"]]
     designs = table.groupby(["seeds", "comparisons", "baseline", "twin"], sort=True)
@@ -145,7 +145,7 @@ def verdict_cells(tables: Tables) -> str:
 
 
 def gates(tables: Tables) -> str:
-    """The verdict on a study's controls, and one line per gate."""
+    """The verdict on a study's controls, and a table with one row per gate."""
     table = tables["gates"]
     label = table.set_index("method")["label"].__getitem__
     labels = tables["methods"].set_index("method")["label"]
@@ -162,7 +162,7 @@ def gates(tables: Tables) -> str:
 
 
 def pairs(tables: Tables) -> str:
-    """One line per declared pair of arms."""
+    """One row per declared pair of arms."""
     labels = tables["methods"].set_index("method")["label"]
     lines = [["arm", "against", "difference, points"]]
     for row in tables["pairs"].to_dict("records"):
@@ -171,9 +171,9 @@ def pairs(tables: Tables) -> str:
 
 
 def thresholds(tables: Tables) -> str:
-    """One line per trained arm: trajectories to each threshold.
+    """One row per trained arm: number of trajectories to each threshold.
 
-    They are restricted means with intervals, followed by the number of runs that reached it.
+    Cells contain restricted means with intervals, and how many runs reached the threshold.
     """
     table, score = tables["thresholds"], _score_of(tables)
     levels = sorted(table["threshold"].unique())
@@ -185,7 +185,7 @@ def thresholds(tables: Tables) -> str:
 
 
 def dose_response(tables: Tables) -> str:
-    """One line per arm with a known correlation with the oracle, then the reference."""
+    """One row per arm whose credit has a known correlation with Oracle's, then the reference."""
     table, score = tables["dose_response"], _score_of(tables)
     means = table[table["seed"].isna()]
     ends = means[means["measure"] == ENDPOINT]
@@ -205,10 +205,10 @@ def dose_response(tables: Tables) -> str:
 
 
 def truth(tables: Tables) -> str:
-    """One line per arm, the highest correlation with ground truth first.
+    """One row per arm, sorted by decreasing correlation with ground truth.
 
-    For each policy with measured ground truth: the correlation of the advantages with it, overall
-    and within trajectories, and whether the latter beats shuffled ground truth.
+    For each policy with ground truth, a row has the correlation of the advantages with it, overall
+    and within trajectories, and whether the latter exceeds that of shuffled ground truth.
     """
     table = tables["truth"]
     rounds = sorted(table["round"].unique())
@@ -225,7 +225,7 @@ def truth(tables: Tables) -> str:
 
 
 def agreement_speed(tables: Tables) -> str:
-    """One line per measure of agreement: its rank correlation over arms with the endpoint."""
+    """One row per measure of agreement: its rank correlation with the endpoint, over arms."""
     lines = [
         ["agreement on rollouts of the SFT policy", "arms", "rank correlation with the endpoint"]
     ]
@@ -245,7 +245,7 @@ def _correlation(row: pd.Series, name: str) -> str:
 
 
 def axis(tables: Tables, name: str) -> str:
-    """One line per value of an axis: the endpoint, runs ended by a rule, and collapse metrics.
+    """One row per value of an axis: the endpoint, runs ended by a rule, and collapse metrics.
 
     Metrics are means over seeds at the first and at the last step.
     """
@@ -262,28 +262,28 @@ def axis(tables: Tables, name: str) -> str:
 
 
 def greedy_rates(tables: Tables) -> dict[str, str]:
-    """Method -> greedy success at the last round with its interval, in per cent."""
+    """Map each method to its greedy success after the last round with interval, in per cent."""
     methods = tables["methods"]
     return {row.method: rate(row) for row in methods[methods["temperature"] == 0].itertuples()}
 
 
 def read_tables(folder: Path) -> dict[str, pd.DataFrame]:
-    """File name -> table, for all CSV files of a folder."""
+    """Read all CSV files of a folder; the keys are file names without suffix."""
     return {path.stem: pd.read_csv(path) for path in sorted(folder.glob("*.csv"))}
 
 
 def rate(row: tuple) -> str:
-    """`74.3 % (70.3 % to 78.0 %)`, from a row's success, lower and upper."""
+    """Format a row's success rate and its interval, as `74.3 % (70.3 % to 78.0 %)`."""
     return f"{percent(row.success)} ({percent(row.lower)} to {percent(row.upper)})"
 
 
 def _error(cell: pd.Series) -> str:
-    """`4.7 % (5.3)`: a cell's rate of false verdicts, and the upper end of its interval."""
+    """A cell's rate of false verdicts and the upper end of its interval, as `4.7 % (5.3)`."""
     return f"{100 * cell['either']:.1f} % ({100 * cell['upper']:.1f})"
 
 
 def _endpoint(tables: Tables) -> tuple[str, dict[tuple[str, float], str]]:
-    """The endpoint's title, and (method, temperature) -> its text with the interval."""
+    """Title of the endpoint, and its value with interval for each (method, temperature)."""
     if "endpoints" not in tables:
         rows = tables["methods"].itertuples()
         return _endpoint_title(tables), {(row.method, row.temperature): rate(row) for row in rows}
@@ -308,7 +308,7 @@ def _declared(tables: Tables) -> pd.DataFrame:
 
 
 def _score_of(tables: Tables) -> Score:
-    """Score of an episode in the study's endpoint."""
+    """The score of an episode on which the study's endpoint is based."""
     return _declared(tables)["score"].iloc[0] if "endpoints" in tables else "success"
 
 
@@ -317,7 +317,7 @@ def _amounts(value: float, lower: float, upper: float, score: Score) -> str:
 
 
 def _time(row: pd.Series, column: str) -> str:
-    """`1,126 (810 to 1,442), 5 of 5 runs`, from a restricted mean with its interval, if any.
+    """Format a restricted mean and its interval, as `1,126 (810 to 1,442), 5 of 5 runs`.
 
     The interval's columns are lower and upper, with the prefix `steps_` for the column `steps`.
     """
@@ -330,7 +330,7 @@ def _time(row: pd.Series, column: str) -> str:
 
 
 def _score(row: tuple) -> str:
-    """`54.1 (52.0 to 56.2)`, from a row's mean return and its interval."""
+    """Format a row's mean return and its interval, as `54.1 (52.0 to 56.2)`."""
     ends = f"{100 * row.return_lower:.1f} to {100 * row.return_upper:.1f}"
     return f"{100 * row.mean_return:.1f} ({ends})".replace("-", MINUS)
 
@@ -340,7 +340,7 @@ def _difference(table: pd.DataFrame, method: str) -> str:
 
 
 def _said(row: pd.Series | Mapping | tuple) -> str:
-    """A difference in points, its interval and verdict, and the previous verdict if it differs."""
+    """A difference in points with interval and verdict, and the previous verdict if it differs."""
     row = row._asdict() if isinstance(row, tuple) else dict(row)
     text = with_interval(row["difference"], row["lower"], row["upper"])
     before, verdict = row.get(BEFORE, row["verdict"]), row["verdict"]
@@ -351,7 +351,7 @@ def _said(row: pd.Series | Mapping | tuple) -> str:
 
 
 def _judged_again(*families: pd.DataFrame) -> str:
-    """A remark below comparisons published before November 2026; "" for others."""
+    """A note for comparisons that were published before November 2026, else ""."""
     table = pd.concat(families)
     if BEFORE not in table:
         return ""
@@ -370,7 +370,7 @@ def _judged_again(*families: pd.DataFrame) -> str:
 
 
 def as_markdown(lines: list[list[str]]) -> str:
-    """Format lines of cells as a Markdown table; the first line is the head."""
-    # Escaped because a bar within a cell, as in H(Z|X), would start another cell.
+    """Format rows of cells as a Markdown table; the first row is the header."""
+    # Escape bars, because a bar within a cell, as in H(Z|X), would start another cell.
     head, *rows = ([cell.replace("|", "\\|") for cell in line] for line in lines)
     return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *rows])

@@ -1,15 +1,15 @@
 """Recompute verdicts of studies that were published without the outcome of every game.
 
-The analysis of `hgrpo.evaluation.differences` requires the runs' scores, which are in seeds.csv,
-and the variance between games, `of_games`. It follows from the standard errors published until
-November 2026:
+The analysis in `hgrpo.evaluation.differences` requires the scores of the runs, which are in
+seeds.csv, and the variance between games (`of_games`). This variance follows from the standard
+errors that were published until November 2026:
 
-    se^2 = s^2(seeds' differences) / S + of_games.
+    se^2 = s^2(differences of seeds) / S + of_games.
 
-An A/A twin counts as a separate arm, because pooling its runs with the reference's was not declared
-before these studies ran. With fewer than `FEWEST_SEEDS` seeds, published intervals are kept and
-verdicts are dropped. The previous values are in the columns `verdict_before` and
-`standard_error_before`.
+An A/A twin is treated as a separate arm, because these studies did not declare in advance that its
+runs are pooled with the reference's runs. With fewer than `FEWEST_SEEDS` seeds, published intervals
+are kept and verdicts are dropped. The columns `verdict_before` and `standard_error_before` contain
+the previous values.
 """
 
 from dataclasses import dataclass
@@ -73,7 +73,7 @@ def of_games(table: pd.DataFrame, runs: Runs) -> pd.Series:
 
 
 def family(table: pd.DataFrame, games: pd.Series, runs: Runs) -> pd.DataFrame:
-    """A published table's comparisons with the current analysis; `games` is from `of_games`."""
+    """Recompute a published table with the current analysis; `games` is from `of_games`."""
     before = {BEFORE: table.get(BEFORE, table["verdict"])}
     error = table.get("standard_error_before", table["standard_error"])
     before["standard_error_before"] = error
@@ -97,7 +97,7 @@ def family(table: pd.DataFrame, games: pd.Series, runs: Runs) -> pd.DataFrame:
 
 
 def judged_gates(table: pd.DataFrame, against: pd.DataFrame) -> pd.DataFrame:
-    """A study's gates by the comparisons of `family`."""
+    """Decide a study's gates from the comparisons that `family` recomputed."""
     before = table.get("result_before", table["result"])
     rows = table.astype({"points": object}).where(table.notna(), None)
     declared = [
@@ -107,16 +107,16 @@ def judged_gates(table: pd.DataFrame, against: pd.DataFrame) -> pd.DataFrame:
         for row in rows.itertuples()
     ]
     judged = gates.judge(declared, against, LEVEL).assign(result_before=before)
-    # A repeat with so few seeds could not decide a gate.
+    # Repeating a study with so few seeds could not decide a gate.
     judged["power"] = judged["power"].mask(judged["n_seeds"] < FEWEST_SEEDS)
     judged.insert(1, "label", table["label"])
     return judged
 
 
 def _of_seeds(row: tuple, runs: Runs) -> tuple[float, float]:
-    """Variance between seeds of a mean difference, as computed until November 2026, and the mean.
+    """Between-seed variance of a mean difference, as computed until November 2026, and the mean.
 
-    Two pseudo-games per seed shrink it (Bonett and Price 2012).
+    Both are shrunk by two pseudo-games per seed (Bonett and Price 2012).
     """
     each = _differences(row, runs)
     share = row.n_tasks / (row.n_tasks + 2) if runs.success else 1.0
@@ -152,7 +152,7 @@ def _estimate(row: tuple, games: float, runs: Runs) -> Estimate:
 
 def _improvement(row: tuple, runs: Runs) -> float | None:
     arms = (row.method, GREEDY), _baseline(row)
-    # The statistic compares runs, so each run is represented by its mean.
+    # Use the mean of each run, because the statistic compares runs.
     return probability_of_improvement(*(runs.scores[[arm, arm]].to_numpy() for arm in arms))
 
 
@@ -163,7 +163,7 @@ def _detectable(estimate: Estimate, comparisons: int) -> float:
 
 
 def read(folder: Path, name: str) -> pd.DataFrame:
-    """A published table of a study; empty if it does not exist."""
+    """Read a published table of a study; empty if it does not exist."""
     path = folder / f"{name}.csv"
     return pd.read_csv(path) if path.is_file() else pd.DataFrame()
 

@@ -33,7 +33,7 @@ FIGURES = {
     "agreement_speed": "Arms by agreement with ground truth and by endpoint",
 }
 NOT_PUBLISHED = "*Not run yet: no results are published.*"
-# A page marks a block with <!-- results bakeoff --> ... <!-- end -->.
+# A block in a page starts with <!-- results bakeoff --> and ends with <!-- end -->.
 KINDS: dict[str, Callable[[markdown_tables.Tables], str]] = {
     "results": markdown_tables.results,
     "cost": markdown_tables.cost,
@@ -66,7 +66,7 @@ def fill(
 
     Args:
         studies: study -> its published tables.
-        planned: studies that may have no tables yet; their blocks contain `NOT_PUBLISHED`.
+        planned: studies that may have no tables yet; their blocks then contain `NOT_PUBLISHED`.
         figures: study -> names of its published figures.
 
     Raises:
@@ -105,12 +105,12 @@ def _figure(match: re.Match, figures: Mapping[str, Collection[str]]) -> str:
 
 
 def fill_rates(page: str, rates: Mapping[str, str]) -> str:
-    """Write each method's rate into the second cell of its table row.
+    """Write the rate of each method into the second cell of its table row.
 
-    The row of a method contains its name in backticks and parentheses.
+    The first cell of the row contains the method's name in backticks and parentheses.
 
     Args:
-        rates: method -> text of the cell; "not run" for other methods.
+        rates: method -> text of the cell; cells of other methods contain "not run".
     """
 
     def made(match: re.Match) -> str:

@@ -1,15 +1,15 @@
 """Publish finished studies in docs/: their evidence, tables, figures and pages.
 
-docs/tables/<study>/ contains the evidence of a run (`evidence`), from which all tables there and
-the figures in docs/figures/<study>/ are computed; `--check` recomputes them. The blocks between
-`<!-- results <study> -->` and `<!-- end -->` in docs/results.md, docs/calibration.md and
-docs/statistics.md, and our column of docs/published.md, are generated from the tables. So is
-`hgrpo/report/published_spread.json`, the spread between seeds for reports with one seed.
-The block of an unpublished study contains a note.
+docs/tables/<study>/ contains the evidence of a study (see evidence.py), from which the tables in
+this folder and the figures in docs/figures/<study>/ are computed; `--check` recomputes them. The
+blocks between `<!-- results <study> -->` and `<!-- end -->` in docs/results.md, docs/calibration.md
+and docs/statistics.md, and our column in docs/published.md, are generated from the tables. So is
+`hgrpo/report/published_spread.json`, the spread between seeds for reports with one seed. The block
+of an unpublished study contains a note.
 
-With `--slice`, a run has only some of the study's seeds or arms, and its evidence is added to the
-published slices. Tables, figures and blocks are made with the last slice, and are byte-identical to
-those of a single run of the whole study.
+With `--slice`, a run contains only some of the study's seeds or arms, and its evidence is added to
+the published slices. After the last slice, tables, figures and blocks are generated; they are
+byte-identical to the output of a single run of the whole study.
 
 Examples:
   python workflow_scripts/publish.py bakeoff alpha_sweep   # after the studies have run
@@ -19,8 +19,8 @@ Examples:
   python workflow_scripts/publish.py first_look --results float32 --variant float32   # beside it
   python workflow_scripts/publish.py --tuning first_look tune_1 tune_2   # after the tuning studies
   python workflow_scripts/publish.py --tuning first_look tune_1 --slice   # further seeds or arms
-  python workflow_scripts/publish.py                         # only fill the pages again
-  python workflow_scripts/publish.py --check   # recompute what is published; an error if it differs
+  python workflow_scripts/publish.py                         # only update the pages
+  python workflow_scripts/publish.py --check   # recompute published numbers; fails if one differs
 """
 
 import argparse
@@ -48,17 +48,17 @@ from hgrpo.report.csv_file import write_csv
 from hgrpo.sandbox.studies.study import read_study
 from hgrpo.study.study import load_study
 
-# Figure -> name of its data in docs/tables.
+# Name of a figure -> name of its data in docs/tables.
 DRAWN = {"factorial": "effects", "turnrd": "turnrd", "dose_response": "dose_response"}
-# Tables and figures of a report that are not published.
+# Tables and figures of the report that are not published.
 UNPUBLISHED = ("best_rounds_for_the_record", "task_types", "equal_budget")
 UNPUBLISHED += ("protocol_comparison", "health")
-# Files of two further targets of a study.
+# Published files of two other targets of a study.
 TRUTH = ("truth.csv", "closest.svg")
 GRADIENTS = ("slopes.csv", "dominance.csv", "norms_*.csv", "norms_*.svg")
 FURTHER = (*TRUTH, *GRADIENTS, evidence.TUNING)
 DOCS, STUDIES = Path("docs"), Path("configs/studies")
-# The study whose whole report is published as a sample.
+# The study whose whole report is published, as a sample.
 SAMPLE = "first_look"
 _CURVES = re.compile(
     r'<figure id="figure-runs/(?P<arm>\w+)_seed_(?P<seed>\d+)">.*?</figure>\n', re.DOTALL
@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument(
         "--gradients", nargs="*", default=[], help="names of studies with a gradients page"
     )
-    parser.add_argument("--variant", default="", help="folder beside the study's own tables")
+    parser.add_argument("--variant", default="", help="folder next to the study's own tables")
     parser.add_argument(
         "--tuning", metavar="STUDY", help="publish `studies` as the tuning runs of STUDY"
     )
@@ -97,7 +97,7 @@ def main() -> None:
         if place == SAMPLE and not args.slice:
             page = (args.results / study / "report/report.html").read_text(encoding="utf-8")
             (DOCS / "sample_report.html").write_text(shortened(page), encoding="utf-8")
-        if args.variant:  # no page shows figures of a variant
+        if args.variant:  # pages do not show figures of variants
             shutil.rmtree(DOCS / "figures" / place)
     if args.tuning:
         folders = [args.results / study for study in args.studies]
@@ -106,7 +106,7 @@ def main() -> None:
         copy_further(args.results / study / "credit_agreement", study, TRUTH)
     for study in args.gradients:
         copy_further(args.results / study / "gradients_page", study, GRADIENTS)
-    # The comparison requires both files, which are published one after the other.
+    # agreement_speed requires truth.csv and seeds.csv, which are published by separate commands.
     needed = [DOCS / "tables" / agreement_speed.NAME / name for name in ("truth.csv", "seeds.csv")]
     if agreement_speed.NAME in (*args.studies, *args.truth) and all(map(Path.is_file, needed)):
         agreement_speed.write(*_folders(agreement_speed.NAME))
@@ -121,7 +121,8 @@ def check(docs: Path, studies_folder: Path) -> None:
     """Recompute the tables and pages in docs/ without writing anything.
 
     Raises:
-        UserError: a published number differs from the recomputed one, or a page from its tables.
+        UserError: a published number differs from the recomputed number, or a page differs from
+            its tables.
     """
     wrong = []
     for folder in sorted(each for each in (docs / "tables").glob("**/") if any(each.glob("*.csv"))):
@@ -135,11 +136,11 @@ def check(docs: Path, studies_folder: Path) -> None:
         print(f"{name}: {'differs' if faults else 'as published'}")
         print("".join(f"    cannot be recomputed: {each}\n" for each in rest), end="")
     wrong += _wrong_in_sandbox(docs / "sandbox", publish_sandbox.STUDIES)
-    print("sandbox: verdicts of pairs, from p-values that cannot be recomputed; nor can arms.csv")
-    print("not recomputed: figures, and the numbers in sentences")
+    print("sandbox: recomputed only verdicts, from published p-values; not p-values or arms.csv")
+    print("not recomputed: figures, and numbers in the text of pages")
     for page, text in filled(docs, studies_folder).items():
         if page.read_text(encoding="utf-8") != text:
-            wrong.append(f"{page}: a table is not that of docs/tables")
+            wrong.append(f"{page}: a table differs from docs/tables")
     if wrong:
         raise UserError("\n".join(wrong))
 
@@ -152,7 +153,7 @@ def _wrong_in_sandbox(docs: Path, studies: Path) -> list[str]:
         wrong += [f"{path}: {each}" for each in check_published.differences(here, there)]
     page = (docs / "results.md").read_text(encoding="utf-8")
     if page != publish_sandbox.filled(page, docs, studies):
-        wrong.append(f"{docs / 'results.md'}: a table is not that of {docs / 'tables'}")
+        wrong.append(f"{docs / 'results.md'}: a table differs from {docs / 'tables'}")
     return wrong
 
 
@@ -166,8 +167,8 @@ def publish(results: Path, place: str, study_file: Path, is_slice: bool) -> None
         is_slice: whether to add the run to the published slices.
 
     Raises:
-        UserError: the study has too few seeds, or slices are published but `is_slice` is false; or
-            as for `evidence.of_run` and `merged`.
+        UserError: the study has too few seeds, slices are published but `is_slice` is false, or
+            `evidence.of_run` or `evidence.merged` raises an error.
     """
     run, lacking, earlier = evidence.of_run(results, study_file), [], DOCS / "tables" / place
     if not is_slice and evidence.incomplete(earlier):
@@ -204,7 +205,7 @@ def make(tables: Path, figures: Path) -> None:
 
 
 def shortened(page: str) -> str:
-    """Shorten a report: training curves only of each arm's first seed, and less white space."""
+    """Shorten a report: keep training curves of each arm's first seed only; remove white space."""
     curves = list(_CURVES.finditer(page))
     first = {match["arm"]: match["seed"] for match in reversed(curves)}
     page = _CURVES.sub(lambda match: match[0] * (match["seed"] == first[match["arm"]]), page)
@@ -212,7 +213,7 @@ def shortened(page: str) -> str:
 
 
 def copy_further(made: Path, study: str, names: Sequence[str]) -> None:
-    """Copy the tables and figures `names` from the output folder of another target of a study.
+    """Copy the tables and figures `names` from `made`, the output folder of another target.
 
     Raises:
         UserError: the target has not been run.
@@ -237,15 +238,15 @@ def _folders(study: str) -> tuple[Path, Path]:
 
 
 def filled(docs: Path, studies_folder: Path) -> dict[Path, str]:
-    """Page -> its text, with tables from docs/tables and links to docs/figures.
+    """Text of each page, with tables from docs/tables and links to docs/figures.
 
-    A page may have blocks of any study in `studies_folder`, also before publication.
+    A page may have blocks for every study in `studies_folder`, even if it is not yet published.
     """
     folders = [path for path in (docs / "tables").iterdir() if not evidence.incomplete(path)]
     studies = {
         folder.name: tables for folder in folders if (tables := markdown_tables.read_tables(folder))
     }
-    # A method's rate is from the first of these studies that includes it.
+    # The rate of a method is from the first of these studies that contains the method.
     rates: dict[str, str] = {}
     for study in ("bakeoff_plateau", "bakeoff_plateau_plus", "cf_supervision"):
         if study in studies:
@@ -261,10 +262,10 @@ def filled(docs: Path, studies_folder: Path) -> dict[Path, str]:
 
 
 def spread_text(tables: Path, studies_folder: Path) -> str:
-    """JSON: study -> spread between its published seeds.
+    """JSON text that maps each study to the spread between its published seeds.
 
-    `deviation` is the standard deviation between seeds of an arm's paired difference from the
-    reference, as the root of the mean variance over the arms.
+    `deviation` is the standard deviation, between seeds, of the paired difference of an arm from
+    the reference. It is the root of the variance averaged over arms.
     """
     spreads = {}
     for path in sorted(tables.glob("*/seeds.csv")):

@@ -1,14 +1,14 @@
-"""Copy tables and figures of the sandbox's studies into docs/sandbox, and fill results.md there.
+"""Copy tables and figures of sandbox studies to docs/sandbox, and fill docs/sandbox/results.md.
 
 docs/sandbox/tables/<study>/ and docs/sandbox/figures/<study>/ are copies of the studies' outputs,
-without timings and without figures' CSVs above 200 KB. The blocks of docs/sandbox/results.md
-between `<!-- sandbox <study> -->`, or `<!-- sandbox inferences -->`, and `<!-- end -->` are made
+without timings and without figures' CSV files above 200 KB. The blocks of docs/sandbox/results.md,
+from `<!-- sandbox <study> -->` or `<!-- sandbox inferences -->` to `<!-- end -->`, are generated
 from these copies.
 
 Examples:
   python workflow_scripts/publish_sandbox.py influence replay   # after the studies have run
-  python workflow_scripts/publish_sandbox.py                    # only fill the page again
-  python workflow_scripts/publish_sandbox.py --judge-again      # the pairs that are published
+  python workflow_scripts/publish_sandbox.py                    # only update the page
+  python workflow_scripts/publish_sandbox.py --judge-again      # verdicts of published pairs
 """
 
 import argparse
@@ -34,7 +34,7 @@ DOCS, STUDIES = Path("docs/sandbox"), Path("configs/sandbox")
 SEEDS = 10
 INFERENCES = "inferences"
 NOT_RUN = "*Not run yet.*"
-# Larger CSVs of figures are not copied.
+# CSV files of figures above this size are not copied.
 _LARGEST_CSV = 200_000
 _BLOCK = re.compile(r"(?P<head><!-- sandbox (?P<name>\w+) -->)\n.*?<!-- end -->", re.DOTALL)
 
@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument(
         "--results", type=Path, default=Path("results/sandbox"), help="folder of the sandbox"
     )
-    parser.add_argument("--judge-again", action="store_true", help="redo published verdicts")
+    parser.add_argument("--judge-again", action="store_true", help="recompute published verdicts")
     args = parser.parse_args()
     for path in sorted(DOCS.glob(f"tables/*/{PAIRS}")) if args.judge_again else ():
         table = judged(path, read_study(STUDIES / f"{path.parent.name}.yaml"))
@@ -64,11 +64,11 @@ def copy(made: Path, docs: Path, name: str) -> None:
     """Copy a study's tables and figures.
 
     Raises:
-        UserError: the study has not run, or with fewer than ten seeds.
+        UserError: the study has not run, or it ran with fewer than ten seeds.
     """
     arms = read_table(made / ARMS)
     if arms["n_seeds"].min() < SEEDS:
-        raise UserError(f"{made}: {arms['n_seeds'].min()} seeds; publish studies with {SEEDS}")
+        raise UserError(f"{made}: {arms['n_seeds'].min()} seeds; expected at least {SEEDS}")
     tables, figures = docs / "tables" / name, docs / "figures" / name
     for folder in (tables, figures):
         shutil.rmtree(folder, ignore_errors=True)
@@ -84,7 +84,7 @@ def copy(made: Path, docs: Path, name: str) -> None:
 
 
 def judged(path: Path, study: SandboxStudy) -> pd.DataFrame:
-    """A study's published pairs with recomputed verdicts; `verdict_before` has the old ones."""
+    """Recompute verdicts of a study's published pairs; `verdict_before` has the old verdicts."""
     rows = read_table(path).to_dict("records")
     of_pairs = [row for row in rows if row["kind"] == "pair"]
     for row in of_pairs:
@@ -100,10 +100,10 @@ def _verdict(row: Mapping[str, Any]) -> str:
 
 
 def filled(page: str, docs: Path, studies: Path) -> str:
-    """The page with all blocks regenerated from the published tables.
+    """Regenerate all blocks of the page from the published tables.
 
     Raises:
-        UserError: a block names no study.
+        UserError: the name in a block is not a study.
     """
     known = {path.stem: read_study(path) for path in sorted(studies.glob("*.yaml"))}
 
@@ -118,7 +118,7 @@ def filled(page: str, docs: Path, studies: Path) -> str:
 
 
 def block(name: str, study: SandboxStudy, docs: Path) -> str:
-    """Figures, pairs with verdicts, and arms with the original's numbers, of one study."""
+    """Block of one study: figures, pairs with verdicts, and arms with the original's numbers."""
     if not (docs / "tables" / name).is_dir():
         return NOT_RUN
     arms = read_table(docs / "tables" / name / ARMS)
@@ -136,9 +136,9 @@ def _figure(entry: Mapping[str, str], path: str, docs: Path) -> str:
 
 
 def compared(pairs: pd.DataFrame) -> str:
-    """The declared pairs with their verdicts, then what rounding and seeds do alone.
+    """The declared pairs with their verdicts, then the effects of rounding and of seeds alone.
 
-    The p-value is that of the test on which the verdict rests. Empty if nothing is compared.
+    The p-value is from the test that determines the verdict. Empty if the study has no pairs.
     """
     if not len(pairs):
         return ""
@@ -157,13 +157,13 @@ def _alone(row: Mapping[str, Any]) -> str:
     equal = row["difference"] == row["lower"] == row["upper"] == 0
     difference = "0" if equal else _difference(row)
     if row["kind"] == "identical":
-        return f"Rounding alone tells {row['arm']} from {row['against']}: {difference}."
+        return f"{row['arm']} differs from {row['against']} only by rounding: {difference}."
     luck = "" if row["lower"] <= 0 <= row["upper"] else "; one such interval in twenty misses 0"
     return f"{row['against']} with other seeds less the same arm, not paired: {difference}{luck}."
 
 
 def matrix(study: SandboxStudy, arms: pd.DataFrame) -> str:
-    """Table of arms by metrics; below each value the original's mean and deviation, if any."""
+    """Table of arms by metrics, with the original's mean and deviation if it was published."""
     metrics = list(dict.fromkeys(arms["metric"]))
     lines = [["arm", *metrics]]
     for arm, of_arm in arms.groupby("arm", sort=False):
@@ -175,13 +175,13 @@ def matrix(study: SandboxStudy, arms: pd.DataFrame) -> str:
 
 
 _TOO_LOW = (
-    "≥: not all seeds get there. The others count with the end of the run, so the mean time is at "
-    "least this."
+    "≥: some seeds do not reach the threshold. They are counted with the length of the run, so the "
+    "mean time is a lower bound."
 )
 _NOTE = (
-    "In brackets: the original's mean ± deviation over three seeds; * marks a mean farther than "
-    f"{FAR:g} of them, with p of Welch's test, which allows for how little three seeds say of a "
-    "deviation."
+    "In brackets: the original's mean ± standard deviation over three seeds. * marks a mean that "
+    f"differs by more than {FAR:g} of these deviations, with the p-value of Welch's test, which "
+    "accounts for the small number of seeds."
 )
 
 

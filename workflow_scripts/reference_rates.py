@@ -1,13 +1,13 @@
-"""Make the reference rates of `make plan` from finished runs on this machine.
+"""Compute the reference rates of `make plan` from finished runs on this machine.
 
-Each folder adds or replaces a row of its game and a row of its player, the model. `--games-only`
-keeps the players' rows, for runs with too few steps to measure them. `--players-only` keeps the
-games' rows and uses their tokens per trajectory, because a model with random weights writes longer
-ones. `--tokens` reads the length of trajectories from a published table, because a shortened run
-trains a different policy. `--float32` compares two runs of one study, the second with
-`train_dtype: float32` in its model's file, to measure the slowdown of fine-tuning without bfloat16.
-Fixed costs of jobs, such as imports, are measured in the folders of `--starts`, which should be
-whole runs on an idle machine.
+Each folder adds or replaces two rows, one for its game and one for its player (the model).
+`--games-only` keeps the rows of players, for runs with too few steps to measure players.
+`--players-only` keeps the rows of games and uses their tokens per trajectory, because models with
+random weights write longer trajectories. `--tokens` reads the length of trajectories from a
+published table, because a shortened run trains a different policy. `--float32` compares two runs of
+a study, the second with `train_dtype: float32` in its model's file, to measure the slowdown without
+bfloat16. Fixed costs of jobs, such as imports, are measured in the folders of `--starts`, which
+should be whole runs on an idle machine.
 
 Example:
     python workflow_scripts/reference_rates.py results/bakeoff --starts results/bakeoff
@@ -42,11 +42,11 @@ from hgrpo.workflow.planning.reference import (
 
 _PAGES = ("merge", "figures", "report")
 _SHARED_START = 1.0  # seconds of Snakemake before a stage starts its own timer
-_LOADS = 0.5  # seconds of loading before an evaluation plays
+_LOADS = 0.5  # seconds of loading before an evaluation starts to play
 
 
 def main() -> None:
-    """Read the runs and update the file of rates."""
+    """Read the runs and update reference.json."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--starts", nargs="+", type=Path, help="folders of whole runs")
     parser.add_argument("--games-only", action="store_true", help="keep the players' rows")
     parser.add_argument("--players-only", action="store_true", help="keep the games' rows")
-    parser.add_argument("--tokens", type=Path, help="cost.csv of a whole run of the study")
+    parser.add_argument("--tokens", type=Path, help="published cost.csv of the study")
     parser.add_argument("--float32", action="store_true", help="compare two runs of one study")
     parser.add_argument("--out", type=Path, default=REFERENCE)
     args = parser.parse_args()
@@ -75,13 +75,13 @@ def main() -> None:
                 _put(known["players"], player(folder, games))
         if args.starts:
             known |= overheads(args.starts)
-    # A row of a table is a line.
+    # Write each row of a table on one line.
     text = re.sub(r"\{[^{}]*\}", lambda row: " ".join(row[0].split()), json.dumps(known, indent=1))
     args.out.write_text(text + "\n", encoding="utf-8")
 
 
 def _put(rows: list[dict], row: dict) -> None:
-    """Add a row, or replace the row with the same names."""
+    """Add a row, or replace the row with the same identifying values."""
     rows[:] = [other for other in rows if _of(other) != _of(row)] + [row]
     rows.sort(key=_of)
 
@@ -92,9 +92,9 @@ def _of(row: dict) -> list:
 
 
 def game(folder: Path, published: Path | None = None) -> dict:
-    """The row of a study's game: seconds of a `task` and of a `demonstration`.
+    """The row of a study's game: seconds per `task` and per `demonstration`.
 
-    `turns` and forwarded `tokens` are means of a trajectory of training, of this run or of a
+    `turns` and forwarded `tokens` are means per training trajectory, from this run or from a
     published table.
     """
     study = recorded_study(folder)
@@ -119,7 +119,7 @@ def game(folder: Path, published: Path | None = None) -> dict:
 
 
 def _lengths(folder: Path) -> tuple[float, float]:
-    """Mean turns and tokens of the run's training trajectories."""
+    """Mean number of turns and tokens per training trajectory of the run."""
     totals = [_json(path) for path in sorted(folder.glob("rl/*/*/*/summary.json"))]
     turns, tokens, count = (
         sum(total[f"total_{name}"] for total in totals)
@@ -129,11 +129,11 @@ def _lengths(folder: Path) -> tuple[float, float]:
 
 
 def player(folder: Path, games: Sequence[dict] = ()) -> dict:
-    """The row of a study's model: seconds of the stage `base`, and of a token of each kind.
+    """The row of a study's model: seconds of the stage `base`, and seconds per token of each kind.
 
-    `sft` counts for each demonstration and epoch, and `play`, `update`, `continuation` and
-    `evaluation` for each trajectory, where all have as many tokens as those of training,
-    or as the row of the game in `games`.
+    The tokens of `sft` are those of one demonstration in one epoch; the tokens of `play`, `update`,
+    `continuation` and `evaluation` are those of one trajectory. All lengths are those of training
+    trajectories, or of the game's row in `games`.
     """
     study = recorded_study(folder)
     _, length = _lengths(folder)
@@ -151,13 +151,13 @@ def player(folder: Path, games: Sequence[dict] = ()) -> dict:
         "play": _short(play),
         "update": _short(update),
         "continuation": _short(continuation or play),
-        # The time of a short evaluation is dominated by its start.
+        # At least half of `play`, because the start dominates the time of a short evaluation.
         "evaluation": _short(max(_ratio(played), play / 2)),
     }
 
 
 def _round_seconds(folder: Path) -> tuple[float, float, float]:
-    """Seconds of play, update and continuation of a token of the rounds' trajectories."""
+    """Seconds of play, update and continuation per token of the rounds' trajectories."""
     study = recorded_study(folder)
     plain, updates, continued = [], [], []
     for arm, seed, number in trained_rounds(study):
@@ -166,7 +166,7 @@ def _round_seconds(folder: Path) -> tuple[float, float, float]:
             continue
         total = _json(home / "summary.json")
         rows = _json(home / "train_log.json")["rows"]
-        # The first step of a process compiles kernels.
+        # Skip the first step of a process, which compiles kernels.
         later = rows[1:] or rows
         collect, credit, update = (
             sum(row[key] for row in later) * len(rows) / len(later)
@@ -183,7 +183,7 @@ def _round_seconds(folder: Path) -> tuple[float, float, float]:
 
 
 def _demonstration_seconds(folder: Path) -> float:
-    """Seconds of fine-tuning on a demonstration, once."""
+    """Seconds of fine-tuning on one demonstration for one epoch."""
     study = recorded_study(folder)
     passes = study.env.expert.trajectories * study.config.sft.epochs
     return _seconds(folder, "sft") / passes
@@ -195,12 +195,11 @@ def _ratio(pairs: Sequence[tuple[float, float]]) -> float:
 
 
 def overheads(folders: Sequence[Path]) -> dict:
-    """Seconds and bytes of jobs beside those of tokens, from all the runs.
+    """Costs of jobs that do not depend on the number of tokens, from all runs.
 
     Returns:
-        `starts`: stage -> seconds of a job without its work. `each`: stage -> seconds for each
-        evaluation that a page reads, or trajectory that a fit reads. `bytes`: stage -> bytes for
-        each unit of work.
+        `starts`: stage -> fixed seconds of a job. `each`: stage -> seconds per evaluation that a
+        page reads, or per trajectory that a fit reads. `bytes`: stage -> bytes per unit of work.
     """
     starts = dict.fromkeys(("assets", "expert", "base", "sft"), _SHARED_START)
     starts |= {"study_config": _SHARED_START, "credit_fit": _SHARED_START}
@@ -243,7 +242,7 @@ _WEIGHED = {
 
 
 def _bytes(folders: Sequence[Path], stage: str) -> float:
-    """Bytes for each unit of a stage's work, as a mean over the runs."""
+    """Bytes per unit of a stage's work, as a mean over the runs."""
     pairs = []
     for folder in folders:
         study = recorded_study(folder)
@@ -273,7 +272,7 @@ def _made(folder: Path, stage: str) -> list[dict]:
 
 
 def _seconds(folder: Path, stage: str) -> float:
-    """Seconds of the job of a stage with one job."""
+    """Duration in seconds of the only job of a stage."""
     return _made(folder, stage)[0]["seconds"]
 
 

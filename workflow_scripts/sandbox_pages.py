@@ -19,7 +19,7 @@ from hgrpo.sandbox.studies.pieces import rule_classes
 from hgrpo.sandbox.studies.study import SandboxStudy, read_study, resolve
 
 FORMULAS = "hgrpo.formulas"
-# Modules of functions that are no formulas.
+# Modules whose functions are not formulas.
 _PLAIN = {f"{FORMULAS}.{name}" for name in ("batch", "rule", "tensors")}
 DOCS, STUDIES = Path("docs/sandbox"), Path("configs/sandbox")
 _TITLES = {
@@ -92,9 +92,9 @@ def _need(need: Need) -> str:
 
 
 def formulas(rule: type[Rule]) -> Iterator[Callable]:
-    """The formulas that a rule's methods call, also through its helpers.
+    """The formulas that a rule's methods call, directly or through helper functions.
 
-    A formula without a source is followed to those that it uses.
+    For a formula without a source, the formulas that it calls are also yielded.
     """
     methods = {name: value for each in reversed(rule.__mro__) for name, value in vars(each).items()}
     waiting = [each for each in methods.values() if _counts(each)]
@@ -117,13 +117,13 @@ def _counts(function: object) -> bool:
 
 
 def _is_formula(function: Callable) -> bool:
-    """Whether it is public, and no part of a term."""
+    """Whether a function is public and not only a part of a term."""
     is_public = function.__name__[0].isalpha()
     return is_public and "seen" not in inspect.signature(function).parameters
 
 
 def _used(function: Callable) -> Iterator[Callable]:
-    """The functions that a function names, also by naming a mapping that holds them."""
+    """The functions to which a function refers, directly or through a mapping of functions."""
     for name in _names(function.__code__):
         named = function.__globals__.get(name)
         for each in named.values() if isinstance(named, Mapping) else (named,):
@@ -137,14 +137,14 @@ def _names(code: CodeType) -> list[str]:
 
 
 def _links(function: Callable) -> list[str]:
-    """Links of a formula's docstring, or of its module's."""
+    """Links in the docstring of a formula or, if it has none, of its module."""
     of_function = _LINK.findall(inspect.getdoc(function) or "")
     of_module = _LINK.findall(inspect.getmodule(function).__doc__ or "")
     return [link.rstrip(".") for link in of_function or of_module]
 
 
 def runs_page(studies: Mapping[str, Path]) -> str:
-    """The text of docs/sandbox/runs.md; `studies` are the files of studies by name."""
+    """The text of docs/sandbox/runs.md; `studies` maps names of studies to their files."""
     read = {name: read_study(path) for name, path in studies.items()}
     parts = [_RUNS]
     parts += ["| study | piece | arms | seeds | decides |", "|---|---|---|---|---|"]

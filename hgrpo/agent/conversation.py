@@ -1,4 +1,4 @@
-"""Append-only token sequence of a conversation; sampled tokens are never re-tokenised."""
+"""Conversations as append-only token sequences; sampled tokens are never re-tokenised."""
 
 import re
 from abc import ABC, abstractmethod
@@ -99,13 +99,14 @@ class Conversation(Replies):
 
 
 def conversation_for(base: Path, system: str | None = None) -> "Conversation | ChatConversation":
-    """Conversation for a base: plain format if the tokenizer has its tokens, else chat template.
+    """The conversation of a base, in plain format if its tokenizer has the required tokens.
 
-    If `system` is None, the chat template chooses the system message.
+    Bases with other tokenizers require a chat template. If `system` is None, the template chooses
+    the system message.
 
     Raises:
         UserError: the tokenizer or chat template is missing or unreadable, `system` is set for the
-            plain format, or `ChatConversation` raises the error.
+            plain format, or `ChatConversation` does not support the model.
     """
     tokenizer = load_tokenizer(base)
     if any(tokenizer.token_to_id(token) is None for token in (START, ACT, END)):

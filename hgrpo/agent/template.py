@@ -50,12 +50,12 @@ _TRIALS = {
 class Pieces:
     """The fixed texts of a chat template.
 
-    A finished conversation is head, observation, ask, reply, answer, observation, ..., reply, tail.
+    A finished conversation has the order head, observation, ask, reply, answer, ..., reply, tail.
 
     Attributes:
-        head: a single text, or with a system text three: the text before it, the system text, and
-            the text after it.
-        ask: text between an observation and the reply, also if the reply is not generated yet.
+        head: one text or, with a system text, three: the text before the system text, the system
+            text itself, and the text after it.
+        ask: text between an observation and its reply; rendered even if there is no reply yet.
         answer: text between a reply and the next observation.
         tail: text after the last reply of a finished conversation.
     """
@@ -66,7 +66,7 @@ class Pieces:
     tail: str
 
 
-# File in configs/chat_templates -> marks by which templates of its model family are recognised.
+# File in configs/chat_templates -> strings that identify templates of its model family.
 _STAND_INS = {
     "llama3": {"<|start_header_id|>"},
     "gemma": {"<start_of_turn>"},
@@ -92,7 +92,7 @@ class ChatTemplate:
         environment = ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols]
         )
-        # The `tojson` of jinja2 would escape characters for HTML.
+        # Replace the `tojson` of jinja2, which escapes characters for HTML.
         environment.filters["tojson"] = partial(json.dumps, ensure_ascii=False)
         environment.globals["raise_exception"] = _refuse
         try:
@@ -106,12 +106,12 @@ class ChatTemplate:
 
     @property
     def help(self) -> str:
-        """The end of an error message: how to replace an unsupported template."""
+        """Advice at the end of error messages on how to replace an unsupported template."""
         known = (k for k, marks in _STAND_INS.items() if all(m in self.source for m in marks))
         family = next(known, None)
-        put = f"copy configs/chat_templates/{family}.jinja to" if family else "put another in"
+        put = f"copy configs/chat_templates/{family}.jinja" if family else "write another template"
         instead = self.path.with_name("chat_template.jinja")
-        return f"; {put} {instead}; see docs/models.md, Chat templates that are refused"
+        return f"; {put} to {instead}; see docs/models.md, Chat templates that are refused"
 
     def render(
         self, observations: Sequence[str], replies: Sequence[str], system: str | None = None
@@ -135,7 +135,7 @@ class ChatTemplate:
             ) from None
 
     def pieces(self, system: str | None = None) -> Pieces:
-        """Find the fixed texts; if `system` is None, the template chooses the system message.
+        """Extract the fixed texts; if `system` is None, the template chooses the system message.
 
         Raises UserError if the template does more than insert messages between fixed texts, e.g.
         trims messages, removes thoughts from earlier replies, or moves the system prompt.
@@ -175,7 +175,7 @@ class ChatTemplate:
                         around = slice(max(0, at - 20), at + 20)
                         raise UserError(
                             f"{self.path}: the chat template is not append-only: with {name}, "
-                            f"{expected[around]!r} became {rendered[around]!r}{self.help}"
+                            f"expected {expected[around]!r}, got {rendered[around]!r}{self.help}"
                         )
 
 

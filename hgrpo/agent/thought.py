@@ -17,7 +17,7 @@ def find_thought(
 
     Args:
         reply: tokens without the closing token.
-        decode: decodes tokens, special tokens included.
+        decode: decodes tokens, including special tokens.
     """
     place = _place(decode(reply))
     if place is None:

@@ -2,9 +2,9 @@
 
 A piece is encoded by greedy longest match from left to right (the WordPiece model of `tokenizers`),
 with single bytes as fallback. Byte-pair merges are not used, because a long phrase would add many
-intermediate tokens that are never emitted. Decoding restores every text except for capitals if the
-cut has `lowercase`, special tokens in text, and pieces longer than `_MAX_PIECE_CHARS` characters.
-`Conversation` avoids the last two cases.
+intermediate tokens that are never emitted. Decoding restores the text, with three exceptions:
+capitals if the cut has `lowercase`, special tokens in the text, and pieces longer than
+`_MAX_PIECE_CHARS` characters. `Conversation` avoids the last two cases.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ _MAX_PIECE_CHARS = 1000
 def train_tokenizer(
     texts: Iterable[str], max_vocab: int, cut: Cut, min_count: int = 2
 ) -> Tokenizer:
-    """Build the tokenizer from observations and actions, in any order.
+    """Build the tokenizer from observations and actions, whose order has no effect.
 
     Args:
         max_vocab: maximum size of the vocabulary.

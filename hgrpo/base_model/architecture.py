@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _CODE = ("auto_map", "auto_mapping", "custom_pipelines", "megatron_config")
 # Suffixes of config keys for dropout. Layerdrop skips whole layers.
 _DROPOUTS = ("dropout", "_pdrop", "layerdrop")
-# Config keys without effect on inference when every layer attends to all earlier tokens.
+# Config keys that have no effect on inference if every layer attends to all earlier tokens.
 _UNREAD = {
     *("architectures", "attention_bias", "attention_dropout", "bos_token_id", "dtype"),
     *("eos_token_id", "initializer_range", "intermediate_size", "max_window_layers", "mlp_bias"),
@@ -52,7 +52,7 @@ def config_without_code(path: Path, name: str) -> dict:
 
     Raises:
         UserError: the file is not a JSON mapping, the config refers to custom code, or the adapter
-            is not LoRA. (Configs of other adapters may refer to further folders.)
+            is not LoRA, because other types of adapters may refer to further folders.
     """
     try:
         config = json.loads(path.read_bytes())
@@ -75,7 +75,7 @@ def architecture(folder: Path) -> "PretrainedConfig":
     Raises:
         UserError: transformers cannot load config.json. The message names the file.
     """
-    # Imported here because transformers takes a second to import and a `PlainConfig` does without.
+    # Imported here because it takes a second, and a `PlainConfig` does not require it.
     from transformers import AutoConfig
 
     try:
@@ -93,7 +93,7 @@ def capped_architecture(folder: Path, max_length: int | None) -> "PretrainedConf
     """The config for loading a model, with all dropout set to 0 and at most `max_length` positions.
 
     Raises:
-        UserError: as `architecture`.
+        UserError: see `architecture`.
     """
     config = architecture(folder)
     # Gradient checkpointing requires training mode, in which dropout would be active.
@@ -109,7 +109,7 @@ def played_architecture(folder: Path, max_length: int | None) -> "PlainConfig | 
     """The config for inference with saved weights: a `PlainConfig`, or `capped_architecture`.
 
     Raises:
-        UserError: as `config_without_code` and `architecture`.
+        UserError: see `config_without_code` and `architecture`.
     """
     path = folder / "config.json"
     config = config_without_code(path, str(path))

@@ -32,7 +32,7 @@ def check_base_weights(folder: Path, parts: list[Path]) -> None:
     Raises:
         UserError: a tensor is missing, unexpected, not finite, not of a float type, of the wrong
             shape, or different from the tensor it is tied to; the config is not that of a causal
-            language model; a token has no embedding; or a file is damaged.
+            language model; a token of the tokenizer has no embedding; or a file is damaged.
     """
     from transformers.conversion_mapping import get_model_conversion_mapping
 
@@ -71,7 +71,7 @@ def _check_vocabulary(folder: Path, rows: int) -> None:
         if number >= rows:
             raise UserError(
                 f"{folder / 'tokenizer.json'}: {token!r} is token {number}, but the model has "
-                f"embeddings for {rows} (vocab_size in config.json)"
+                f"only {rows} embeddings (vocab_size in config.json)"
             )
 
 
@@ -88,7 +88,7 @@ def _compare(folder: Path, parts: list[Path], model: "PreTrainedModel") -> None:
                 raise UserError(
                     f"{part}: tensor {name!r} has shape {entry['shape']} and type "
                     f"{entry['dtype']}; expected by config.json: "
-                    f"{expected.get(name, 'no such tensor')}, as one of {', '.join(_FLOATS)}"
+                    f"{expected.get(name, 'no such tensor')}; types may be {', '.join(_FLOATS)}"
                 )
     # A tied head may be missing, because the model uses the embeddings instead.
     tied = {name for name, other in model.all_tied_weights_keys.items() if other in stored}

@@ -65,7 +65,7 @@ def identity(folder: Path) -> dict[str, str]:
     """Hashes that identify a base: of the whole base, and of its companion files.
 
     Raises:
-        UserError: as `any_digest`.
+        UserError: see `any_digest`.
     """
     summary = folder / SUMMARY
     beside = _read_summary(folder)["companions"] if summary.is_file() else companions_digest(folder)
@@ -80,13 +80,13 @@ def any_digest(folder: Path) -> str:
 
 
 def source_digest(path: str, base: Path) -> str:
-    """`companions_digest` of the user's model in `path`; if it is gone, of the copy in `base`.
+    """`companions_digest` of the user's model in `path` or, if missing, of the copy in `base`.
 
     A changed digest shows that the user has modified the model since it was adopted. The digest
     excludes the weights, because hashing them for every plan would take too long.
 
     Raises:
-        UserError: the model is gone, and the summary in `base` is damaged.
+        UserError: the model is missing, and the summary in `base` is damaged.
     """
     try:
         folder = user_path(path, "path")

@@ -1,11 +1,11 @@
-"""The folder of a base model: companion files of the weights, and access for stages."""
+"""Lists the companion files in the folder of a base model, and unpacks them for loading."""
 
 from pathlib import Path
 
 from hgrpo.archive import unpacked
 
 ARCHIVE = "companions.tar.gz"
-# Config, tokenizer and chat template: the files kept of a Hugging Face model besides its weights.
+# Files that are kept of a Hugging Face model besides its weights: config, tokenizer, chat template.
 COMPANIONS = (
     *("config.json", "tokenizer.json", "tokenizer_config.json"),
     *("special_tokens_map.json", "added_tokens.json", "chat_template.jinja"),

@@ -100,7 +100,7 @@ def _convert(source: Path, out: Path) -> None:
     tokenizer.save_pretrained(str(out))
     _split_digits(source, out / "tokenizer.json")
     config = model.config
-    # Remove the key, because loaders would treat the unquantised weights as quantised.
+    # Remove the key, because otherwise loaders would treat the weights as quantised.
     vars(config).pop("quantization_config", None)
     config.dtype = torch.bfloat16
     config.save_pretrained(str(out))

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from hgrpo.policy.settings import ModelConfig
 
-# Standard deviation of initial matrices. At widths near 128, the usual 0.02 makes the residual
-# branches' outputs so small that training is slow.
+# Standard deviation of initial matrices. At widths near 128, the usual value of 0.02 makes outputs
+# of the residual branches so small that training is slow.
 _MATRIX_STD = 0.04
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 
@@ -91,7 +91,7 @@ def build(
     out: Path,
     pretrain: Callable[[Path], list[dict]] | None = None,
 ) -> dict:
-    """Fill `out` with a tiny model and its tokenizer, and return the summary.
+    """Write a tiny model and its tokenizer to `out`, and return the summary.
 
     Args:
         texts: environment text to train the tokenizer on.
@@ -121,7 +121,7 @@ def obtain(settings: "ModelConfig", check: Callable[["PretrainedConfig"], None],
     models with a given config, so that an unsupported model fails before SFT, not after.
 
     Raises:
-        UserError: the model cannot be obtained or trained, or the engine cannot run it.
+        UserError: the model is missing or unsupported, or the engine cannot run it.
     """
 
     def playable(folder: Path) -> None:
@@ -157,8 +157,8 @@ def adopt(source: Path, out: Path, system: str | None, check: Callable[[Path], N
     the file. Sharded weights are merged. Only safetensors files are read, and the model's custom
     code is never run.
 
-    `system` is the system text of the conversations. `check(source)` runs after the config is read
-    and before the weights are; it may raise.
+    `system` is the system text of the conversations. `check(source)` is called after the config and
+    before the weights are read, and may raise.
 
     Raises:
         UserError: a file is missing or damaged; weights are pickled or quantised; the model has
@@ -169,7 +169,7 @@ def adopt(source: Path, out: Path, system: str | None, check: Callable[[Path], N
     for name in ("config.json", "tokenizer.json"):
         if not (source / name).is_file():
             raise UserError(
-                f"no {name} there; give the folder of a Hugging Face model, not its name on the hub"
+                f"no {name} there; give the folder of a Hugging Face model, not its hub name"
             )
     parts = _weights(source)
     if "quantization_config" in config_without_code(source / "config.json", "config.json"):
@@ -196,14 +196,14 @@ def _weights(source: Path) -> list[Path]:
             f"{pickled[0]} holds pickled weights, which can run code when loaded; only {WEIGHTS} "
             f"is supported, as one file or sharded with {INDEX}"
         )
-    raise UserError(f"no {WEIGHTS} there, and no {INDEX}")
+    raise UserError(f"neither {WEIGHTS} nor {INDEX} found there")
 
 
 def _link(source: Path, target: Path) -> None:
     # Resolve symbolic links, which the hub's cache uses.
     source = source.resolve()
     with suppress(OSError):
-        # Snakemake touches outputs, which would modify another user's file through a hard link.
+        # Do not link to files of other users, because Snakemake touches outputs.
         if source.stat().st_uid == os.getuid():
             os.link(source, target)
             return

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 WEIGHTS = "model.safetensors"
 INDEX = f"{WEIGHTS}.index.json"
-# Covers both a downloaded model and a result of the pipeline.
+# Advice that covers both downloaded models and results of the pipeline.
 _MEND = (
     "replace it with an intact copy; a result can also be deleted and rebuilt by running snakemake "
     "with its path as target, see docs/how_to.md"
@@ -103,8 +103,8 @@ def write_model(model: "PreTrainedModel", folder: Path) -> None:
 def check_checksum(path: Path) -> None:
     """Verify the checksum of a safetensors file.
 
-    A file without a checksum passes unread: an adapter made with other tools, or a pretrained base,
-    which the base stage has already hashed.
+    Files without a checksum are accepted without reading their data. These are adapters made with
+    other tools and pretrained bases, which the base stage has already hashed.
 
     Raises:
         UserError: the file is not a complete safetensors file, or does not match its checksum.
@@ -124,7 +124,7 @@ def check_checksum(path: Path) -> None:
 
 
 def _digest(header: dict[str, dict]) -> "hashlib._Hash":
-    """Start a SHA-256 with the header's entries, sorted by name and without the metadata."""
+    """SHA-256 object, updated with the header's entries, sorted by name, without the metadata."""
     tensors = {name: entry for name, entry in header.items() if name != _METADATA}
     return hashlib.sha256(json.dumps(tensors, sort_keys=True, separators=(",", ":")).encode())
 

@@ -6,14 +6,14 @@ from hgrpo.config.strict import Strict
 
 
 class TinyModel(Strict):
-    """A small Qwen2-architecture model with random weights, for environment text."""
+    """A small model of the Qwen2 architecture with random initial weights, for environment text."""
 
     hidden_size: int = Field(128, gt=0, description="width of the hidden states")
-    layers: int = Field(3, gt=0, description="transformer layers")
-    heads: int = Field(2, gt=0, description="attention heads")
+    layers: int = Field(3, gt=0, description="number of transformer layers")
+    heads: int = Field(2, gt=0, description="number of attention heads")
     kv_heads: int = Field(2, gt=0, description="number of key-value heads")
     intermediate_size: int = Field(256, gt=0, description="width inside the feed-forward layers")
-    max_positions: int = Field(1024, gt=0, description="longest conversation, in tokens")
+    max_positions: int = Field(1024, gt=0, description="maximum conversation length in tokens")
     max_vocab: int = Field(
         2048,
         gt=256,
@@ -21,8 +21,8 @@ class TinyModel(Strict):
     )
     cut: str | None = Field(
         None,
-        description="how text is split into pieces; null: the environment's cut, which is also the "
-        "only name allowed",
+        description="name of the rule that splits text into pieces; null: the environment's rule, "
+        "which is also the only valid name",
     )
     embedding_std: float = Field(
         0.02,
@@ -48,5 +48,6 @@ class PackagedModel(Strict):
     wheel: str | None = Field(
         None,
         min_length=1,
-        description="wheel or its folder, for machines without a network; may contain $VARIABLES",
+        description="path of the wheel or of its folder, for machines without network access; may "
+        "contain $VARIABLES",
     )

@@ -1,8 +1,8 @@
 """Send a study's training logs to TensorBoard or Weights & Biases.
 
-The command only reads results/<study>. With --follow it continues until every run is done. Step
-numbers continue from one round of a run to the next. For Weights & Biases, set WANDB_API_KEY, or
-WANDB_MODE=offline to write only to a local folder.
+The command only reads results/<study>. With --follow it continues until all training runs finish.
+Steps are numbered consecutively across the rounds of a run. For Weights & Biases, set the variable
+WANDB_API_KEY, or WANDB_MODE=offline to write only to a local folder.
 
 Examples:
   python -m hgrpo.cli.board results/bakeoff --tensorboard boards && tensorboard --logdir boards
@@ -20,16 +20,16 @@ from hgrpo.store.entry import read_plan
 
 
 def main() -> None:
-    """Send the logs."""
+    """Send the training logs to the chosen services."""
     parser = command_parser(__doc__)
     parser.add_argument("results", type=Path, help="folder of the study, results/<study>")
-    parser.add_argument("--tensorboard", type=Path, metavar="FOLDER", help="folder of event files")
+    parser.add_argument("--tensorboard", type=Path, metavar="FOLDER", help="folder for event files")
     parser.add_argument("--wandb", metavar="PROJECT", help="Weights & Biases project")
     parser.add_argument(
         "--follow",
         type=float,
         metavar="SECONDS",
-        help="interval of checks for new steps, until every run is done",
+        help="check for new steps at this interval until all runs finish",
     )
     args = parser.parse_args()
     if args.tensorboard is None and args.wandb is None:

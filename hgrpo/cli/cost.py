@@ -1,7 +1,7 @@
-"""Print a study's cost so far, by arm: seconds, GPU-hours, tokens, judges and money.
+"""Print the cost of a study's finished jobs by arm: time, GPU-hours, tokens, judge fees and money.
 
-Seconds are the recorded durations of the jobs. Money covers cores and GPUs, with the prices of a
-profile; judges' fees are in a separate column.
+Seconds are the recorded durations of the jobs. Money is the price of cores and GPUs, according to a
+profile. The fees for LLM judges are in a separate column.
 
 Examples:
     python -m hgrpo.cli.cost results/bakeoff
@@ -62,12 +62,12 @@ def spent(
 ) -> pd.DataFrame:
     """The cost of each arm, one row per arm: shared jobs first, the total last (arm "all").
 
-    Jobs whose results were copied from an equal job are free. For a retried job, only the last
-    attempt counts.
+    A job whose results were copied from an identical job costs nothing. For a retried job, only the
+    last attempt counts.
 
     Args:
         folder: results/<study>.
-        arms: names of the arms to list first; other arms in the folder follow.
+        arms: names of the arms to list first; other arms in the folder follow them.
         resources: resources of each stage.
         profile: the profile of the study's run.
 
@@ -106,7 +106,7 @@ def _played(folder: Path) -> pd.DataFrame:
 
 
 def lines(costs: pd.DataFrame, prices: Prices | None) -> list[str]:
-    """The lines of the table, and a note if the prices are examples."""
+    """The lines of the cost table, and a note if the prices are only examples."""
     table = costs.reset_index()
     heads, formats = zip(*(_COLUMNS[name] for name in table.columns), strict=True)
     heads = [head or prices.currency for head in heads]

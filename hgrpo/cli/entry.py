@@ -1,4 +1,4 @@
-"""Shared functions of the commands: argument parser and options."""
+"""Argument parser and options shared by the commands."""
 
 import argparse
 import json
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def read_config(value: str) -> dict:
-    """The mapping in `value`: JSON text, or the path of a JSON or YAML file; else UserError."""
+    """Parse JSON text, or read a JSON or YAML file; UserError if it is not a mapping."""
     text, name = value, "--config"
     if not value.lstrip().startswith("{"):
         path = Path(value)
@@ -34,15 +34,15 @@ def read_config(value: str) -> dict:
 
 
 def command_parser(docstring: str) -> argparse.ArgumentParser:
-    """A parser with the docstring as help text; it raises UserError where argparse would exit."""
+    """A parser with the docstring as help text; raises UserError instead of exiting."""
     return OneLineParser(
         description=docstring, formatter_class=argparse.RawDescriptionHelpFormatter
     )
 
 
 def add_settings(parser: argparse.ArgumentParser, help: str = "any key of a study") -> None:
-    """Add the arguments KEY=VALUE, which override keys of a study's file."""
-    # Without a default, argparse reports these arguments as required when another one is missing.
+    """Add positional arguments KEY=VALUE, which override keys of a study."""
+    # With a default, argparse does not list these arguments as required if another one is missing.
     parser.add_argument("settings", nargs="*", default=[], metavar="KEY=VALUE", help=help)
 
 
@@ -52,12 +52,12 @@ def add_profile(parser: argparse.ArgumentParser, help: str) -> None:
 
 
 def named_study(words: Sequence[str]) -> "Study":
-    """The study of arguments KEY=VALUE, by default `bakeoff`, with their overrides.
+    """The study selected by arguments KEY=VALUE (default: `bakeoff`), with their overrides.
 
     Raises:
         UserError: there is no such study, or a key or value is invalid.
     """
-    # Imported here because stage jobs import this module but read no study.
+    # Imported here because stages import this module but do not read a study's file.
     from hgrpo.study.overrides import OF_THE_RUN, read_assignments
     from hgrpo.study.study import load_study
 

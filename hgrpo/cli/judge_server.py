@@ -1,13 +1,13 @@
-"""Serve the offline rubric at a local, OpenAI-compatible address, to test failing calls.
+"""Serve the offline rubric through a local OpenAI-compatible endpoint, to test failing calls.
 
-The server scores by rules (`score` in hgrpo/games/<name>/judge.py) and answers with the JSON of a
-language model. Use it for a method with these settings; scores are cached per address:
+The server computes rule-based scores (`score` in hgrpo/games/<name>/judge.py) and replies in the
+JSON format of an LLM judge. Use it for a method with these settings; scores are cached per address:
 
   model: offline-rubric
   base_url: http://127.0.0.1:8123/v1
   api_key_env: null
 
-When ready, the server prints its address. It answers POST /v1/chat/completions like OpenAI, and
+When ready, the server prints its address. It answers POST /v1/chat/completions like OpenAI, and:
 
   GET /stats        counts to compare with train_log.json: requests, answered, refused,
                     one count for each fault, input_tokens and output_tokens
@@ -20,9 +20,9 @@ Faults to inject into a share of the requests (`--fault NAME=SHARE`, repeatable)
   timeout=0.2       no answer until the client hangs up
   malformed=0.2     an answer cut in the middle of its JSON
   wrong-length=0.2  an answer without its last score
-The faults are drawn in this order, and the first one drawn applies. A draw depends on --seed, the
-request, and the number of times it was sent before, not on the order of different requests. With
-five faults at 0.2, 0.8^5 = 33 % of the requests are answered correctly.
+Faults are drawn in this order, and only the first fault drawn is applied. A draw depends on --seed,
+the request, and how often the same request was sent before, but not on the order of different
+requests. With all five faults at 0.2, 0.8^5 = 33 % of the requests are answered correctly.
 
 Examples:
   python -m hgrpo.cli.judge_server --port 8123
@@ -38,7 +38,7 @@ from hgrpo.credit.judge.settings import RUBRIC
 
 
 def main() -> None:
-    """Serve until a signal."""
+    """Serve requests until SIGINT or SIGTERM."""
     parser = command_parser(__doc__)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
     parser.add_argument("--port", type=int, default=0, help="0 picks a free port")
@@ -65,7 +65,7 @@ def _fault(text: str) -> tuple[str, float]:
         value = -1.0
     if name not in FAULTS or not 0.0 <= value <= 1.0:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not NAME=SHARE with NAME of {', '.join(FAULTS)} and SHARE in 0..1"
+            f"{text!r}: expected NAME=SHARE, with NAME one of {', '.join(FAULTS)} and SHARE in 0..1"
         )
     return name, value
 

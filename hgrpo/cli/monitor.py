@@ -1,11 +1,11 @@
 """Show the progress of a study: the jobs of every stage, and the progress of running jobs.
 
-The command only reads the results folder, from any machine with access to it. A `waiting` job waits
-for other jobs or for a core. Work left is the total time of the unfinished jobs, as estimated by
-`make plan`. When the report is finished, the command prints its headline and exits.
+The command only reads the results folder, so it runs on any machine with access to the folder. Jobs
+marked `waiting` wait for other jobs or for a free core. Work left is the total time of unfinished
+jobs, estimated as in `make plan`. When the report is finished, the command prints its headline.
 
 Examples:
-  python -m hgrpo.cli.monitor results/bakeoff              # until the report, or Ctrl-C
+  python -m hgrpo.cli.monitor results/bakeoff              # until the report exists or Ctrl-C
   python -m hgrpo.cli.monitor results/bakeoff --once
 """
 
@@ -26,7 +26,7 @@ from hgrpo.workflow.watch import JobStatus, State, job_statuses, screen, work_le
 
 
 def main() -> None:
-    """Show the screen once, or until the report is written."""
+    """Print the screen once, or refresh it until the report is written."""
     parser = command_parser(__doc__)
     parser.add_argument("results", type=Path, help="folder of the study, results/<study>")
     parser.add_argument("--once", action="store_true", help="print the screen once and exit")
@@ -48,7 +48,6 @@ def look(results: Path) -> tuple[str, Sequence[JobStatus]]:
 
 
 def _watch(results: Path, every: float) -> None:
-    """Refresh the screen until every job is done."""
     file = recorded_file(results)
     waits = f"waiting for {file}, which the study's first job writes; press Ctrl-C to exit"
     with Live(waits, auto_refresh=False) as live:

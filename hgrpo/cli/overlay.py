@@ -1,7 +1,7 @@
-"""Draw learning curves of arbitrary runs in one plot: pass --run once for each.
+"""Draw the learning curves of arbitrary runs in one plot; pass --run once per curve.
 
-A path is a results folder or a methods_comparison.json of this project or of H-GRPO, followed by
-`:arm` if it has several arms. No statistics, because tasks, panels and budgets may differ.
+A path is a results folder or a methods_comparison.json of this project or of H-GRPO; append `:arm`
+if it has several arms. The plot shows no statistics, because tasks and budgets may differ.
 
 Example:
     python -m hgrpo.cli.overlay --out overlay.svg \\
@@ -24,11 +24,11 @@ _ROUNDS = "_per_round_eval"
 
 
 class Round(BaseModel):
-    """The plotted keys of an evaluation; other keys are ignored."""
+    """The keys of an evaluation that are plotted; other keys in the file are ignored."""
 
     model_config = ConfigDict(allow_inf_nan=False)
     round: int
-    avg_R: float  # noqa: N815  (the file's own name)
+    avg_R: float  # noqa: N815  (the key in the file)
     pct_success: float = Field(ge=0, le=1, description="a fraction")
 
 
@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="SVG or PDF file to write")
     args = parser.parse_args()
     runs = dict(map(read_run, args.run))
-    # Imported here so that a mistake in the options is reported before matplotlib loads.
+    # Imported here so that invalid options are reported before the slow import of matplotlib.
     from hgrpo.report.overlay import draw
 
     draw(runs, args.out)
@@ -54,7 +54,7 @@ def read_run(text: str) -> tuple[str, list[dict]]:
     """The label and the rounds of `LABEL=PATH[:ARM]`; UserError if there is no such file or arm."""
     label, _, place = text.partition("=")
     path, arm = Path(place).expanduser(), ""
-    if not path.exists():  # a path may contain colons
+    if not path.exists():  # the part after the last colon may be an arm or part of the path
         place, _, arm = place.rpartition(":")
         path = Path(place).expanduser()
     file = path / "report" / _FILE if path.is_dir() else path

@@ -1,9 +1,9 @@
-"""Print the plan of a run: jobs, hours, money and disk space, by stage and by arm.
+"""Print the plan of a run: number of jobs, hours, money and disk space, by stage and by arm.
 
 Seconds and bytes are means over past jobs of the same stage and arm. Without past jobs, they are
-based on the study's other arms, on rates of a reference machine, or, on GPUs, on the time limits in
-`resources` as an upper bound. Such estimates are marked. Money requires `prices.yaml` in the
-profile's folder. For judges behind an endpoint, the plan shows the maximum number of calls.
+estimated from the study's other arms, from rates of a reference machine or, on GPUs, from the time
+limits in `resources` (an upper bound); these estimates are marked. Costs are shown if the profile's
+folder contains `prices.yaml`. For LLM judges, the plan shows the maximum number of calls.
 
 Examples:
     python -m hgrpo.cli.plan study=bakeoff seeds=11,23 rounds=7
@@ -37,10 +37,10 @@ from hgrpo.workflow.preflight import missing_variables
 def main() -> None:
     """Print the plan of a run."""
     parser = command_parser(__doc__)
-    add_settings(parser, "any key of a study, with dots")
+    add_settings(parser, "override a key of the study, such as training.lr=1e-4")
     add_profile(parser, "folder of a profile (default: profiles/laptop)")
     parser.add_argument(
-        "--cores", type=int, help="number of local cores for jobs (default: the profile's)"
+        "--cores", type=int, help="number of local cores for jobs (default: from the profile)"
     )
     args = parser.parse_intermixed_args()
     profile, study = read_profile(args.profile, args.cores), named_study(args.settings)
@@ -67,7 +67,7 @@ def report(
 def service_call_lines(
     study: Study, expected: Iterable[Forecast], environment: Mapping[str, str]
 ) -> list[str]:
-    """A line for each arm with remaining rounds whose credit calls an external service."""
+    """One line for each unfinished arm whose credit calls an external service."""
     to_run = Counter(one.job.arm for one in expected if one.job.stage == "rl_round" and one.to_run)
     lines = []
     for name, arm in study.methods.items():

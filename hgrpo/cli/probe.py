@@ -1,9 +1,9 @@
 """Check whether a machine can run a study, then run one training step from end to end.
 
 The command checks packages, GPUs, the engine, API keys, data, the model and its chat template, and
-disk space; with a cluster profile also Snakemake's plug-in and Slurm. If a requirement is missing,
-it exits with status 2. Otherwise it runs the whole pipeline in results/.probe/<study>, with one
-training step per round and a few test games, and removes these results after success.
+disk space. With a cluster profile, it also checks Snakemake's plug-in and Slurm. It exits with
+status 2 if a requirement is missing. Otherwise it runs the whole pipeline in results/.probe/<study>
+with one training step per round and few test games. After success it deletes these results.
 
 Examples:
     python -m hgrpo.cli.probe study=webshop_5x40_cpu
@@ -33,16 +33,16 @@ _TAIL = 20
 
 
 def main() -> None:
-    """Print the checks, then run one step."""
+    """Print the checks, then run one training step."""
     parser = command_parser(__doc__)
     add_settings(parser)
     add_profile(parser, "folder of a profile (default: profiles/laptop)")
-    parser.add_argument("--check-only", action="store_true", help="do not run a step")
+    parser.add_argument("--check-only", action="store_true", help="do not run a training step")
     args = parser.parse_intermixed_args()
     profile = read_profile(args.profile)
     if profile.in_bucket and not args.check_only:
         raise UserError(
-            f"{args.profile}: a test step would write to the bucket of the results; pass "
+            f"{args.profile}: the test run would write to the bucket with the results; pass "
             "--check-only to check only this machine"
         )
     study = named_study(args.settings)
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def lines(needs: list[Finding]) -> list[str]:
-    """One line per finding: `+` available, `-` missing, `?` only a compute node can tell."""
+    """One line per finding: `+` available, `-` missing, `?` must be checked on a compute node."""
     width = max(len(finding.name) for finding in needs)
     marks = {False: "+", True: "-", None: "?"}
     return [f"{marks[each.lacking]} {each.name:<{width}}  {each.text}" for each in needs]
@@ -77,7 +77,7 @@ def _run_one_step(settings: list[str], profile: Path, folder: Path) -> None:
     (folder / "snakemake.log").write_text(done.stdout + done.stderr, encoding="utf-8")
     if done.returncode:
         print(*done.stderr.splitlines()[-_TAIL:], sep="\n", file=sys.stderr)
-        raise UserError(f"the step failed; see {folder}/snakemake.log")
+        raise UserError(f"the test run failed; see {folder}/snakemake.log")
     shutil.rmtree(folder)
     print(f"all stages ran: {time.perf_counter() - began:.0f} s")
 

@@ -1,7 +1,7 @@
 """Run a job of a stage; the stage's module defines the options and the help text.
 
-`--job FILE` reads settings and options from the pipeline's job file, and writes the record of the
-result (made.json) beside it.
+`--job FILE` reads settings and options from a job.json of the pipeline, and writes the record of
+the result (made.json) to the same folder.
 """
 
 import argparse
@@ -35,10 +35,10 @@ from hgrpo.store.plan import STORE
 # Option -> type and help.
 _JOB_OPTIONS = {
     "method": (str, "name of the arm"),
-    "seed": (int, "seed of the run; in stages before the runs, of the environment (then 0)"),
+    "seed": (int, "seed of the run; in stages before the runs, seed of the environment (0)"),
     "round": (int, "number of the round, from 1; round 0 is the SFT policy"),
 }
-# Keys of a config.yaml that describe the run and are not settings.
+# Keys of config.yaml that are not settings but describe the run.
 _RECORDED = {"provenance", "packages", "code", "python", "revision", "hardware"}
 
 
@@ -64,9 +64,9 @@ def run_stage(stage: ModuleType, words: Sequence[str]) -> None:
 
 
 def run_planned(stage: ModuleType, file: Path, words: Sequence[str]) -> None:
-    """Run the job of a file results/store/<key>/job.json, or copy the results of an equal job.
+    """Run the job in results/store/<key>/job.json, or copy the results of an identical job.
 
-    `words` are further arguments that do not affect results.
+    `words` are additional arguments, which must not affect results.
     """
     began, entry = time.time(), file.parent
     job = json.loads(file.read_bytes())
@@ -82,7 +82,7 @@ def run_planned(stage: ModuleType, file: Path, words: Sequence[str]) -> None:
             _run(stage, checked, args, job["code"])
         elif not take_equal(job, entry):
             _run(stage, checked, args, job["code"])
-            # Check again, because late imports may have been edited during the job.
+            # Check again, because a module may have been edited before a late import.
             _check_code(stage, settings, job["code"])
             record(job, entry, began)
             shutil.rmtree(entry / "unfinished", ignore_errors=True)
@@ -102,7 +102,7 @@ def _run(stage: ModuleType, settings: BaseModel, args: argparse.Namespace, code:
     _seed_globals(_name(stage), job)
     try:
         stage.run(settings, job, stage.Paths(**paths))
-    except SystemExit as ended:  # a multi-process round ends with sys.exit
+    except SystemExit as ended:  # the main process of a multi-process round calls sys.exit
         if ended.code:
             raise
 
@@ -112,7 +112,7 @@ def _job(stage: ModuleType, args: argparse.Namespace) -> Job:
 
 
 def _seed_globals(stage: str, job: Job) -> None:
-    """Seed the global generators by job, for assigners and games that use no stream."""
+    """Seed the global random generators, for assigners and games that use them."""
     seed = key(stage, job.method, job.seed, job.round) % 2**32
     random.seed(seed)
     np.random.seed(seed)
@@ -160,7 +160,7 @@ def read_settings(stage: ModuleType, loaded: Mapping, job: Job) -> BaseModel:
     model = stage.Settings
     others = sections.keys() - model.model_fields
     if others and model.model_config.get("extra") != "allow":
-        # Imported only for whole studies, because the import is slow.
+        # Imported here because the slow import is only required for whole studies.
         from hgrpo.study.config import StudyConfig
 
         others &= StudyConfig.model_fields.keys() | _JOB_OPTIONS.keys() | _RECORDED

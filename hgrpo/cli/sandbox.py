@@ -1,7 +1,7 @@
 """Run an experiment of the sandbox: update rules on small tasks whose gradients can be inspected.
 
-Experiments: rl, rl_oracle, opd, vpo, pedagogy. A command trains one arm; `snakemake sandbox_all`
-runs the studies of configs/sandbox.
+The experiments are rl, rl_oracle, opd, vpo and pedagogy. This command trains a single arm; run
+`snakemake sandbox_all` for all studies in configs/sandbox.
 
 Examples:
   python -m hgrpo.cli.sandbox rl --help
@@ -32,4 +32,4 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    run(main, interrupted="nothing was written, because rows are written after the last step")
+    run(main, interrupted="no results were saved, because they are written after the last step")

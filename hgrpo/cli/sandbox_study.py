@@ -28,7 +28,6 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def _run(job: Mapping[str, Any], target: Path) -> None:
-    """Train one run, if the code has not changed since the run was planned."""
     from hgrpo.sandbox.studies.pieces import PIECES
     from hgrpo.sandbox.studies.training import train_arm
     from hgrpo.workflow.sandbox_rules import run_code

@@ -1,10 +1,10 @@
 """Score the credit of a method, or of external code, on published rollouts with ground truth.
 
---method takes a file of configs/methods whose credit requires no policy, no continuations and no
-judge. The command also lists the turns with the largest errors.
+--method takes the name of a file in configs/methods whose credit requires no policy, continuations
+or judge. The command also lists the turns with the largest errors.
 
-A credit file has one row per turn with the columns task_id, rollout, turn and credit, and also
-advantage if the loss uses other values than the credit. docs/score_credit.md explains the format.
+A credit file has one row per turn with the columns task_id, rollout, turn and credit. If the loss
+uses values that differ from the credit, add a column advantage. See docs/score_credit.md.
 
 Examples:
   python -m hgrpo.cli.score_credit --method Progressive
@@ -41,7 +41,7 @@ _DIGITS, _FLOOR = "%.6g", 1e-12
 
 
 def main() -> None:
-    """Score the method or the file, and print its row among the built-in methods."""
+    """Score the method or the file, and print a table that includes the built-in methods."""
     parser = command_parser(__doc__)
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument(
@@ -54,12 +54,12 @@ def main() -> None:
         default=PUBLISHED,
         help="folder of rollouts with ground truth (default: docs/truth of this checkout)",
     )
-    parser.add_argument("--name", help="name of the row (default: name of the method or file)")
-    parser.add_argument("--csv", type=Path, help="CSV file for the row, in the format of truth.csv")
+    parser.add_argument("--name", help="name in the table (default: name of the method or file)")
+    parser.add_argument("--csv", type=Path, help="CSV file to write, in the format of truth.csv")
     args = parser.parse_args()
     places, truth = read_published(args.truth)
     if args.method:
-        # Imported here because advantages require torch and a file of credits does not.
+        # Imported here because computing advantages requires torch; scoring a file does not.
         from hgrpo.evaluation.truth.update import credited
         from hgrpo.learning.method import MethodConfig
 
@@ -68,10 +68,10 @@ def main() -> None:
         credit, advantage = credited(method, args.truth)
         name = args.name or method.full_label
         flat = not truth.centred(advantage).any()
-        # Only unnormalised credit can differ in scale from the trajectory's advantage.
+        # Only credit that is not normalised can differ in scale from the trajectory advantage.
         turns = credit if method.turn_norm == "none" else np.zeros(1)
         rest = (advantage - (1 - method.alpha) * turns) / (method.alpha or 1.0)
-        rest = rest[np.nan_to_num(advantage) != 0]  # a dead group's advantage is 0
+        rest = rest[np.nan_to_num(advantage) != 0]  # skip dead groups, whose advantages are 0
         more = {
             "max_abs_credit": float(np.nanmax(np.abs(credit))),
             "mean_abs_traj_adv": float(np.abs(rest).mean()) if len(rest) else 0.0,
@@ -95,10 +95,10 @@ def main() -> None:
     published = args.truth / "truth.csv"
     others = pd.read_csv(published) if published.is_file() else pd.DataFrame()
     if len(others) and not args.name:
-        others = others[others["method"] != args.method]  # drop its published row
+        others = others[others["method"] != args.method]  # replaced by the new row
     print(compared(row, others))
     if args.method:
-        print("\nturns with the largest errors (credit and truth as z-scores over all turns):")
+        print("\nturns with the largest errors (credit and ground truth as z-scores):")
         print(worst_turns(args.truth, credit, truth.advantage))
     for caution in filter(None, cautions):
         print(f"caution: {name}: {caution}", file=sys.stderr)
@@ -108,29 +108,31 @@ def main() -> None:
 
 
 def shares(advantage: np.ndarray, truth: MeasuredTruth) -> dict[str, float | None]:
-    """`advantage_shares` of advantages [N]; NaN counts as 0."""
+    """Return `advantage_shares` for advantages [N]; NaN is treated as 0."""
     scaled = np.nan_to_num(advantage) / (np.nanmax(np.abs(advantage)) or 1.0)
     return advantage_shares(np.split(scaled, np.cumsum(truth.lengths)[:-1]))
 
 
 def against_truth(row: pd.Series) -> str:
-    """A caution if the interval of a correlation with the truth is below 0 or contains 0."""
+    """A caution if the interval of a correlation with ground truth is below 0 or contains 0."""
     if row["advantage_pearson_upper"] < 0:
         where = ""
     elif row["within_pearson_upper"] < 0:
         where = " within trajectories"
     elif row["within_pearson_lower"] <= 0 <= row["within_pearson_upper"]:
-        return "within a trajectory, its correlation with the truth is not distinguishable from 0"
+        return (
+            "within trajectories, its correlation with ground truth is not distinguishable from 0"
+        )
     else:
         return ""
     return (
-        f"its advantages correlate negatively with the truth{where}: check the sign of the credit, "
-        "and that each turn's credit is at its own index"
+        f"its advantages correlate negatively with ground truth{where}; check the credit's sign, "
+        "and whether each credit is assigned to the correct turn"
     )
 
 
 def exchanged(advantage: np.ndarray, truth: MeasuredTruth, row: pd.Series) -> str:
-    """A caution if advantages [N] match the truth better with rollout and turn swapped."""
+    """A caution if advantages [N] match ground truth better with rollout and turn swapped."""
     side = int(truth.lengths[0])
     if len(advantage) != truth.groups * side**2 or set(truth.lengths) != {side}:
         return ""
@@ -140,13 +142,13 @@ def exchanged(advantage: np.ndarray, truth: MeasuredTruth, row: pd.Series) -> st
     if not other["within_pearson_lower"] > nearest:
         return ""
     return (
-        "with rollout and turn swapped, its correlation with the truth within a trajectory is "
-        f"{other['within_pearson']:.2f}: check the order of the two"
+        "with rollout and turn swapped, the correlation with ground truth within trajectories is "
+        f"{other['within_pearson']:.2f}; check the order of these two columns"
     )
 
 
 def worst_turns(folder: Path, credit: np.ndarray, truth: np.ndarray) -> str:
-    """A table of the turns with the largest difference between the z-scores of credit and truth."""
+    """Table of the turns with the largest difference between credit and truth as z-scores."""
     turns = read_turns(folder / TURNS_FILE, [*TURN, "observation", "action"]).to_pandas()
     turns["credit"], turns["truth"] = standardise(credit, _FLOOR), standardise(truth, _FLOOR)
     for name in ("observation", "action"):
@@ -156,7 +158,7 @@ def worst_turns(folder: Path, credit: np.ndarray, truth: np.ndarray) -> str:
 
 
 def compared(row: pd.DataFrame, others: pd.DataFrame) -> str:
-    """The table as text, best method first; `row` is marked with `>`."""
+    """Table of all methods as text, best first; the user's row is marked with `>`."""
     cells = []
     for each in table_rows(pd.concat([others, row.assign(mine=True)], ignore_index=True)):
         numbers = [f"{value} ({interval})" if interval else value for value, interval in each.cells]
@@ -167,7 +169,7 @@ def compared(row: pd.DataFrame, others: pd.DataFrame) -> str:
 
 
 if __name__ == "__main__":
-    # Restart with the hash seed of training jobs, because an assigner may depend on hash().
+    # Restart Python with the hash seed of training jobs, because assigners may use hash().
     if os.environ.get("PYTHONHASHSEED") != "0":
         again = [sys.executable, *sys.orig_argv[1:]]
         os.execve(sys.executable, again, os.environ | {"PYTHONHASHSEED": "0"})

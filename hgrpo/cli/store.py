@@ -1,4 +1,4 @@
-"""Manage the store of results: list, explain, remove and share them.
+"""Manage the results in the store: list, explain, remove and share them.
 
 Examples:
     python -m hgrpo.cli.store list                      all results: job, time, duration, size
@@ -35,7 +35,7 @@ from hgrpo.study.overrides import as_config
 _DAY_S = 86_400
 # Glob pattern of the jobs' folders in the store.
 KEY_GLOB = "[0-9a-f]" * 16
-# Links to imported jobs, so that `gc` keeps them until the user removes the links.
+# Folder of links to imported jobs; `gc` keeps the jobs until the user removes the links.
 IMPORTED = STORE.with_name("imported")
 RESULT = "a path below results/<study>, a key or its first digits"
 
@@ -51,9 +51,9 @@ def main() -> None:
         return command
 
     add("list", show_list, "list all results in the store")
-    add("show", show, "show the origin of a result").add_argument("result", help=RESULT)
-    reason = add("why", why, "explain why jobs will run, or why a finished job ran")
-    add_settings(reason, f"any key of a study; or {RESULT}; or two of them, the older first")
+    add("show", show, "show how a result was made").add_argument("result", help=RESULT)
+    reason = add("why", why, "explain why jobs are going to run, or why a finished job ran")
+    add_settings(reason, f"any key of a study; or {RESULT}; or two results, the older one first")
     collect = add("gc", remove_unnamed, "remove results that are not linked from any study")
     collect.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     export = add("export", export_arms, "pack finished arms into an archive")
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def links_to() -> dict[str, list[Path]]:
-    """Key -> the links to it below results/, and the plan.json files that list it."""
+    """Map each key to the links to its result, and to the plan.json files that contain the key."""
     links = defaultdict(list)
     for path in sorted(STORE.parent.rglob("*")):
         if key := key_of(path):
@@ -80,7 +80,7 @@ def links_to() -> dict[str, list[Path]]:
 
 
 def _records() -> dict[str, dict]:
-    """Key -> record, of all results."""
+    """Map the keys of all results to their records."""
     return {entry.name: read_made(entry) for entry in made_entries()}
 
 
@@ -136,16 +136,16 @@ def show(args: argparse.Namespace) -> None:
 
 
 def key_of_result(name: str) -> str:
-    """The key of a finished result, from a path, a key or its first digits; else UserError."""
+    """Find the key of a finished result by path, key or prefix of the key; else UserError."""
     path, store = Path(name), STORE.resolve()
     if store in path.resolve().parents:
         key = path.resolve().relative_to(store).parts[0]
         if (STORE / key / MADE).is_file():
             return key
         again = "`python -m hgrpo.cli.store why study=<study>` prints the command to recreate it"
-        raise UserError(f"{name}: links to {STORE / key}, which has no result; {again}")
+        raise UserError(f"{name}: links to {STORE / key}, which contains no result; {again}")
     if path.exists():
-        raise UserError(f"{name}: not a single result; pass a folder or a file of a job")
+        raise UserError(f"{name}: not a single result; pass a folder or a file that one job wrote")
     if "/" in name:
         there = next(each for each in path.parents if each.exists())
         missing = path.relative_to(there).parts[0]
@@ -154,12 +154,12 @@ def key_of_result(name: str) -> str:
     keys = [entry.name for entry in made_entries() if entry.name.startswith(name)]
     if len(keys) != 1:
         matches = f"{len(keys)} results: {', '.join(keys)}" if keys else "no result"
-        raise UserError(f"{name}: prefix of the key of {matches}")
+        raise UserError(f"{name}: this prefix matches {matches}")
     return keys[0]
 
 
 def why(args: argparse.Namespace) -> None:
-    """Print the reasons of the jobs that a run would start, or of a finished job."""
+    """Print why a run would start jobs, or why a finished job ran."""
     records = _records()
     if args.settings and "=" not in args.settings[0].partition("/")[0]:
         _print_causes([records[key_of_result(name)] for name in args.settings], records)
@@ -169,18 +169,18 @@ def why(args: argparse.Namespace) -> None:
     for each in plan.jobs():
         if each not in rows and not each.whole:
             command = _command(plan, each, args.settings)
-            rows[each] = f"missing, but not needed for the report; to make it: {command}"
+            rows[each] = f"missing, but the report does not require it; to make it, run: {command}"
     table = [[each.name, reason] for each, reason in rows.items()]
     print(tabulate(table, ["job", "reason"]) if rows else "nothing to run: all results exist")
 
 
 def _print_causes(results: Sequence[Mapping], records: Mapping[str, Mapping]) -> None:
-    """Print the differences between two results, or between one and its predecessor."""
+    """Print the differences between two results, or between a result and its predecessor."""
     *older, new = results
     earlier = [m for m in records.values() if m["finished"] <= new["finished"] and m is not new]
     old = older[0] if older else newest(as_planned(new), earlier, new.get("study"))
     if old is None:
-        print("no earlier result of this job in its study; pass two to compare: why OLD NEW")
+        print("its study has no earlier result of this job; to compare two, run: why OLD NEW")
         return
     rows = [
         [as_planned(after).name, before["key"], after["key"], reasons]
@@ -190,7 +190,7 @@ def _print_causes(results: Sequence[Mapping], records: Mapping[str, Mapping]) ->
 
 
 def _command(plan: Plan, planned: Planned, words: Sequence[str]) -> str:
-    """The command that recreates a job's files."""
+    """The shell command that recreates a job's files."""
     lost = next(path for path in flat(planned.outputs) if not os.path.exists(path))
     target = f"{plan.root}/{lost.removeprefix(f'{planned.entry}/')}"
     config = ["--config", *as_config(words)] if words else []
@@ -198,7 +198,7 @@ def _command(plan: Plan, planned: Planned, words: Sequence[str]) -> str:
 
 
 def remove_unnamed(args: argparse.Namespace) -> None:
-    """Remove the results that no study links to or depends on, after confirmation."""
+    """After confirmation, remove the results that are not linked from or used by any study."""
     names = links_to()
     keep = with_ancestors(names) | names.keys()
     unnamed = [entry for entry in STORE.glob(KEY_GLOB) if entry.name not in keep and _rests(entry)]
@@ -211,7 +211,7 @@ def remove_unnamed(args: argparse.Namespace) -> None:
     if not args.yes and not _agrees():
         sys.exit("nothing was removed")
     for entry in unnamed:
-        # Rename first, so that an interrupted removal leaves no folder that looks like a result.
+        # Rename first, so that an interrupted removal does not leave a seemingly complete result.
         shutil.rmtree(entry.rename(entry.with_name(f".removed-{entry.name}")))
     for left in STORE.glob(".*"):
         if left.is_dir() and _rests(left):
@@ -236,7 +236,7 @@ def make_link(args: argparse.Namespace) -> None:
 
 
 def export_arms(args: argparse.Namespace) -> None:
-    """Pack the configured arms, seeds and rounds, and the jobs that they depend on."""
+    """Export the selected arms, seeds and rounds, with all jobs that they depend on."""
     plan = Plan(named_study(args.settings))
     stages = ("rl_round", "credit_fit", "evaluate")
     jobs = [each for each in plan.jobs() if each.stage in stages]
@@ -244,13 +244,13 @@ def export_arms(args: argparse.Namespace) -> None:
         raise UserError(f"{args.out}: already exists; remove it, or choose another file")
     if lacking := [each for each in plan.to_run(jobs, again=True) if not each.whole]:
         command = _command(plan, lacking[0], args.settings)
-        raise UserError(f"{lacking[0].name}: not finished, or missing; to make it: {command}")
+        raise UserError(f"{lacking[0].name}: not finished, or missing; run: {command}")
     keys = pack(jobs, args.out)
     print(f"{args.out}: {len(jobs)} jobs of {', '.join(plan.study.methods)}, {len(keys)} in all")
 
 
 def import_arms(args: argparse.Namespace) -> None:
-    """Import the jobs of an archive, with links that protect them from `gc`."""
+    """Import the jobs of an archive, and create links that protect them from `gc`."""
     new, known = unpack(args.archive)
     folder = IMPORTED / args.archive.stem
     link(folder, [STORE / key for key in new + known])

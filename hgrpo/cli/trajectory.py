@@ -1,4 +1,4 @@
-"""List the trajectories of one step of a finished round, or show one turn by turn.
+"""List the trajectories in one step of a finished round, or print a trajectory turn by turn.
 
 Examples:
   python -m hgrpo.cli.trajectory results/bakeoff/rl/Progressive/seed_11/round_3
@@ -19,7 +19,7 @@ _NUMBERS = ("env_reward", "progress", "credit", "advantage")
 
 
 def main() -> None:
-    """Print the list or the trajectory."""
+    """Print the list, or the chosen trajectory."""
     parser = command_parser(__doc__)
     parser.add_argument("round", type=Path, help="folder of a round")
     parser.add_argument(
@@ -35,11 +35,11 @@ def main() -> None:
     elif 0 <= args.number < len(played):
         print("\n".join(described(played[args.number], by_trajectory[args.number])))
     else:
-        raise UserError(f"--number {args.number}: the step has {len(played)} trajectories, from 0")
+        raise UserError(f"--number {args.number}: the step has trajectories 0 to {len(played) - 1}")
 
 
 def listed(played: Sequence[Mapping], turns: Sequence[Sequence[Mapping]]) -> list[str]:
-    """One line per trajectory, from the rows of sequences and of turns."""
+    """One line per trajectory; `played` are rows of sequences.parquet, `turns` of turns.parquet."""
     lines = ["number  return  turns  rollout  task"]
     for number, (one, its_turns) in enumerate(zip(played, turns, strict=True)):
         figures = f"{number:6}  {one['env_return']:6g}  {len(its_turns):5}  {one['rollout']:7}"
@@ -65,7 +65,7 @@ def _key(row: Mapping) -> tuple:
 
 
 def _plain(text: str) -> str:
-    """Replace control characters with spaces, because a policy may sample any text."""
+    """Replace control characters with spaces, because a policy may generate them."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 

@@ -1,4 +1,4 @@
-"""Types of values in several config sections."""
+"""Types of values that are shared by several config sections."""
 
 from typing import Annotated
 

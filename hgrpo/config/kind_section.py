@@ -1,4 +1,4 @@
-"""Config sections with one key that selects a plug-in; the other keys are its settings."""
+"""Config sections in which one key selects a plug-in and the other keys are its settings."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -25,11 +25,11 @@ class KindSection(BaseModel):
     @classmethod
     @abstractmethod
     def settings_model(cls, kind: str) -> type[Strict]:
-        """The pydantic model of a plug-in's settings; ValueError if there is no such plug-in."""
+        """The pydantic model of a plug-in's settings; ValueError if the plug-in does not exist."""
 
     @cached_property
     def declared(self) -> Any:
-        """The plug-in's settings and declarations, in one pydantic object."""
+        """The plug-in's validated settings; the object also has the plug-in's declarations."""
         return self.settings_model(getattr(self, self.key)).model_validate(self.settings)
 
     @property

@@ -1,4 +1,4 @@
-"""Read YAML into pydantic models; report every mistake on one line with file and key."""
+"""Read YAML files into pydantic models; report each mistake on one line with file and key."""
 
 import contextlib
 import copy
@@ -22,12 +22,12 @@ _SUGGESTION = re.compile("; (did you mean|known:) ")
 class SectionError(ValueError):
     """Mistakes in a section whose pydantic model depends on one of its keys, such as `kind`.
 
-    A validator raises this error, and `validate` renders each mistake as one line.
+    A validator raises this error, and `validate` prints one line for each mistake.
 
     Args:
         model: the section's model.
         error: the model's validation error.
-        also: valid keys that are not fields of the model, such as `kind`, for suggestions.
+        also: valid keys that are not fields of the model, such as `kind`; used in suggestions.
     """
 
     def __init__(self, model: type[BaseModel], error: ValidationError, also: Iterable[str] = ()):
@@ -54,7 +54,7 @@ class _StrictLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
     def construct_yaml_int(self, node):
-        """Reject 011 and 1:30, which YAML reads as 9 and 90."""
+        """Reject integers such as 011 and 1:30, which YAML parses as 9 and 90."""
         if re.match(r"[-+]?0[0-7_]+$|.*:", node.value):
             read = super().construct_yaml_int(node)
             raise yaml.constructor.ConstructorError(
@@ -94,7 +94,7 @@ def read_value(text: str, source: str) -> object:
         return yaml.load(text, Loader=_StrictLoader)
     except (yaml.YAMLError, ValueError) as error:
         problem = getattr(error, "problem", None) or one_line(error)
-        raise UserError(f"{source}: {text}: not a value ({problem})") from None
+        raise UserError(f"{source}: {text}: not a valid YAML value ({problem})") from None
 
 
 def for_snakemake(text: str) -> str:
@@ -152,7 +152,7 @@ def _lines(model: type[BaseModel], details: Mapping) -> list[str]:
 def _render(
     model: type[BaseModel], details: Mapping, place: tuple = (), also: Iterable[str] = ()
 ) -> str:
-    """The line for one mistake in a section at `place`; `also` as in `SectionError`."""
+    """One line for a mistake in the section at `place`; `also` as in `SectionError`."""
     location = details["loc"]
     key = ".".join(map(str, (*place, *location)))
     if details["type"] == "extra_forbidden":
@@ -171,13 +171,13 @@ def _render(
     instead = ""
     if not secret and not isinstance(value, Mapping | BaseModel):
         instead = ", but it is empty" if value is None else f", not {value!r}"
-        # Drop list indices, because the value identifies an item better.
+        # Omit list indices, because the item's value is more informative.
         while location and isinstance(location[-1], int):
             location = location[:-1]
         key = ".".join(map(str, (*place, *location)))
         if _SUGGESTION.search(message):  # put the value before the suggestion
             message, instead = f"{value!r}: {message}", ""
-    if not key:  # A check of the whole file failed; its message contains the keys.
+    if not key:  # A check of the whole file failed; its message already contains the keys.
         return f"{message}{instead}"
     # The message of a section's check begins with the key.
     named = re.match(r"\w+", message)

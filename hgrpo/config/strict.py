@@ -1,4 +1,4 @@
-"""The base class of all config sections: unknown keys are errors, instances are frozen."""
+"""Base class of all config sections: unknown keys are errors, and instances are frozen."""
 
 from collections.abc import Mapping
 from typing import get_args
@@ -40,8 +40,8 @@ def refuse_unread(section: Strict, *knobs: tuple[str, bool, str], prefix: str = 
 
     Args:
         section: the section with the settings.
-        knobs: (name, whether the setting is used, the condition for its use) of each setting.
-        prefix: prefix of the names in the message, such as the key of an inner section.
+        knobs: for each setting, its name, whether it is used, and the condition for its use.
+        prefix: prepended to the names in messages, such as the key of a nested section.
     """
     for name, read, reader in knobs:
         value = getattr(section, name)

@@ -1,4 +1,4 @@
-"""Deliberately degraded credit: controls, and credit of known quality."""
+"""Deliberate degradation of credit, for controls and for credit with a known correlation."""
 
 from typing import Literal, Self
 
@@ -24,9 +24,9 @@ class AlterableSettings(CreditSettings):
     )
     noise: Literal["white", "fixed"] = Field(
         "white",
-        description="white: drawn independently for every turn, so that it averages out; fixed: "
-        "drawn once per run for each pair of observation and action, like the systematic error of "
-        "a method that confuses states (requires correlation below 1)",
+        description="white: noise is drawn independently for every turn, so that it averages out; "
+        "fixed: noise is drawn once per run for each pair of observation and action, like the "
+        "systematic error of a method that confuses states. Requires correlation below 1",
     )
 
     @model_validator(mode="after")
@@ -36,12 +36,12 @@ class AlterableSettings(CreditSettings):
 
     @property
     def is_control(self) -> bool:  # type: ignore[override]
-        """Whether credit is shuffled or flipped, so that no method should gain from it."""
+        """Whether credit is shuffled or flipped, so that training should not benefit from it."""
         return self.shuffled or self.flipped
 
 
 def alter(rows: list[np.ndarray], settings: AlterableSettings, group: Group) -> list[np.ndarray]:
-    """Shuffle the group's credit, flip it, or add noise to it; K float64 arrays [T_k].
+    """Return the group's credit shuffled, flipped or with noise, as K float64 arrays [T_k].
 
     Noise is Gaussian with a variance of (1 / correlation^2 - 1) times the variance of the group's
     credit. Within each group, noisy and original credit have an expected correlation of
@@ -64,7 +64,7 @@ def alter(rows: list[np.ndarray], settings: AlterableSettings, group: Group) -> 
 
 
 def _fixed(trajectory: Trajectory, group: Group) -> np.ndarray:
-    """Standard normal noise of each turn, float64 [T]; identical turns of a run share it."""
+    """Standard normal noise of each turn, float64 [T]; the same for equal turns within a run."""
     # The first two parts of a training step's stream identify the run.
     run = group.stream[:2]
     names = ((turn.observation, turn.action) for turn in trajectory.turns)

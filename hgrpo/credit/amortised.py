@@ -1,16 +1,16 @@
-"""Amortised counterfactuals: a learned value function replaces those that are not played.
+"""Amortised counterfactual credit, which uses a value function for turns without continuations.
 
-Each round plays counterfactuals for some turns only. After the round, a linear value function of
+Each round plays continuations from some turns only. After the round, a linear value function V of
 the policy's hidden state before a turn is fitted to the mean returns of all continuations so far.
 The credit in the next round is
 
     credit_t = R - mean return of the continuations from before turn t   if the turn was drawn,
     credit_t = R - V(state before turn t)                                 otherwise.
 
-If no turn is drawn, the gradient is unbiased even with a poor V, because V does not depend on the
-turn's action and was fitted on earlier rounds. A good V reduces the variance. If turns are drawn,
-the gradient has a small bias, because a turn's probability of being drawn depends on the length of
-the trajectory.
+If no turn is drawn, the gradient is unbiased even if V is inaccurate, because V does not depend on
+the turn's action and was fitted on earlier rounds. An accurate V reduces the variance. If turns are
+drawn, the gradient has a small bias, because a turn's probability of being drawn depends on the
+length of the trajectory.
 """
 
 import time
@@ -45,16 +45,16 @@ class Settings(CreditSettings):
     fits = True
     demands = {"turn_norm": ("none", "its credit is an advantage already")}
     first_round_remark = (
-        "The first fit follows the first round, so in this round only drawn turns have credit."
+        "No value function has been fitted in the first round, so only drawn turns have credit."
     )
 
     counterfactual: CounterfactualSettings | None = Field(
         CounterfactualSettings(share_of_groups=0.25),
-        description="selection of the turns that get new counterfactuals; null: no "
-        "counterfactuals are played, and no values are fitted",
+        description="selection of the turns from which continuations are played; null: no "
+        "continuations are played, and no value function is fitted",
     )
     half_life: float | None = Field(
-        2.0, gt=0, description="age in rounds that halves a value's weight; null: no decay"
+        2.0, gt=0, description="rounds after which a value's weight is halved; null: no decay"
     )
     validation_share: float = Field(
         0.2, gt=0, lt=0.5, description="share of tasks held out to select the ridge penalty"
@@ -62,16 +62,15 @@ class Settings(CreditSettings):
 
     @property
     def plays(self) -> bool:  # type: ignore[override]
-        """Whether counterfactuals are played."""
         return self.counterfactual is not None
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
-        """Use the fitted values only; play no counterfactuals."""
+        """Use only the fitted value function, without new continuations."""
         settings = self.model_copy(update={"counterfactual": None})
         if not fitted:
-            note = "no fitted values yet: every turn gets 0"
+            note = "the value function is not fitted yet, so every turn gets 0"
             return StoredCredit(settings, "", note, stand_in=True)
-        note = "from the fitted values only: no new counterfactuals are played"
+        note = "uses only the fitted value function; no new continuations are played"
         return StoredCredit(settings, "", note)
 
 
@@ -88,14 +87,15 @@ class Values:
     slope: np.ndarray
 
     def __call__(self, states: np.ndarray) -> np.ndarray:
-        """Values [N] of states [N, D]."""
+        """Return the values [N] of states [N, D]."""
         return self.intercept + (np.asarray(states, dtype=np.float64) - self.mean) @ self.slope
 
 
 def ridge(states: np.ndarray, values: np.ndarray, weights: np.ndarray, penalty: float) -> Values:
-    """Minimise the weighted mean squared error + penalty * |slope * standard deviation|^2.
+    """Fit V by minimising weighted mean squared error + penalty * |slope * standard deviation|^2.
 
-    States are standardised, so the penalty is dimensionless. An infinite penalty gives the mean.
+    The penalty applies to standardised states, so it is dimensionless. With an infinite penalty, V
+    is the weighted mean of the values.
 
     Args:
         states: [N, D], N at least 1.
@@ -121,7 +121,7 @@ def loss(fitted: Values, states: np.ndarray, values: np.ndarray, weights: np.nda
 
 
 def save_values(fitted: Values, metrics: dict, folder: Path) -> None:
-    """Write the weights, with a checksum, and a JSON card with the metrics."""
+    """Write the value function, with a checksum, and a JSON file with the metrics."""
     from safetensors.numpy import save
 
     from hgrpo.base_model.safetensors_file import write_with_checksum
@@ -137,7 +137,7 @@ def save_values(fitted: Values, metrics: dict, folder: Path) -> None:
 
 
 def load_values(folder: Path) -> Values:
-    """Load the values written by `save_values`.
+    """Load the value function written by `save_values`.
 
     Raises:
         UserError: the file is missing or damaged.
@@ -149,17 +149,17 @@ def load_values(folder: Path) -> Values:
 
     path = folder / WEIGHTS
     if not path.is_file():
-        raise UserError(f"{path}: not found; is {folder} a fit of amortised counterfactuals?")
+        raise UserError(f"{path}: not found; expected a fitted value function in {folder}")
     check_checksum(path)
     arrays = load_file(path)
     return Values(float(arrays["intercept"][0]), arrays["mean"], arrays["slope"])
 
 
 class AmortisedCredit(CreditAssigner):
-    """Credit R - V, with V the value before the turn.
+    """Assigns the credit R - V, where V is the value before the turn.
 
-    For a drawn turn, V is the mean return of its own continuations. For other turns, V comes from
-    the fit after the previous round. Before the first fit, their credit is 0.
+    For a drawn turn, V is the mean return of the turn's continuations. For all other turns, V is
+    the value function fitted after the previous round. Before the first fit, their credit is 0.
     """
 
     def __init__(self, settings: Settings, context: Context):
@@ -169,10 +169,10 @@ class AmortisedCredit(CreditAssigner):
         self._values = load_values(context.fitted) if context.fitted else None
 
     def assign(self, group: Group) -> list[np.ndarray]:
-        """Credit of every turn, K float64 arrays [T_k].
+        """Return the credit of every turn, K float64 arrays [T_k].
 
-        Also sets each turn's counterfactual target and embedding (the policy's hidden state before
-        the turn) for later fits.
+        Also stores the data for later fits in each turn: `target`, and as `embedding` the policy's
+        hidden state before the turn.
         """
         rows = [self._from_fit(trajectory) for trajectory in group.trajectories]
         if self._player is None:
@@ -183,14 +183,14 @@ class AmortisedCredit(CreditAssigner):
         ]
 
     def report(self) -> dict[str, float]:
-        """Counts of the alternatives and of their new replies, replayed turns and tokens."""
+        """Counts of continuations, and of their new replies, replayed turns and tokens."""
         return {} if self._player is None else self._player.report()
 
     def _from_fit(self, trajectory: Trajectory) -> np.ndarray:
         if not trajectory.turns:
             return np.zeros(0)
-        # Use one trajectory per batch so that the result does not depend on others. Round to
-        # float16, as stored embeddings are, so that stored rollouts get the same credit.
+        # Use one trajectory per batch so that the result does not depend on other trajectories.
+        # Round to float16 like stored embeddings, so that stored rollouts get the same credit.
         states = prompt_states(self.context.policy, [trajectory]).astype(np.float16)
         for turn, state in zip(trajectory.turns, states, strict=True):
             turn.embedding = state
@@ -213,7 +213,7 @@ def fit(
 ) -> str:
     """Fit V on the rounds so far; see `hgrpo.credit.kinds` for the arguments.
 
-    If no counterfactual has been played yet, V is the mean return.
+    If no continuations have been played yet, V is the mean return.
 
     Raises:
         UserError: a round cannot be used.
@@ -237,22 +237,22 @@ def fit(
     record = {"rows": log, "elapsed_s": time.perf_counter() - began}
     write_json(out / LOG, record)
     if not log:
-        return "amortised: no counterfactuals yet, so the value is the mean return"
+        return "amortised: no continuations have been played yet, so V is the mean return"
     return (
-        f"amortised: {n_values} values, validation loss {log[-1]['validation_loss']:.4f} (their "
-        f"mean) -> {metrics['best']['validation_loss']:.4f}"
+        f"amortised: fitted to {n_values} values, validation loss "
+        f"{log[-1]['validation_loss']:.4f} (constant V) -> "
+        f"{metrics['best']['validation_loss']:.4f} (fitted V)"
     )
 
 
 def _fitted(
     settings: Settings, rows: Sequence["ReplayRow"], seed: int, round: int, show: Progress
 ) -> tuple[Values, list[dict]]:
-    """V with the penalty of lowest held-out loss, and one log row per penalty."""
     from hgrpo.credit.replay import split
 
     advance = show(len(PENALTIES), "penalty")
     training, held_out = split(rows, settings.validation_share, seed)
-    validation = held_out or training  # with a single task, use it for both
+    validation = held_out or training  # a single task is used for both
     fitting, checking = (points(part, round, settings.half_life) for part in (training, validation))
     log = []
     for index, penalty in enumerate(PENALTIES):
@@ -268,10 +268,10 @@ def _fitted(
 def points(
     rows: Sequence["ReplayRow"], newest: int, half_life: float | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """States [N, D], values [N] and weights [N] of the turns with a counterfactual.
+    """Return states [N, D], values [N] and weights [N] of the turns with continuations.
 
-    A turn's value is its trajectory's return minus the turn's verdict. Weights halve for every
-    `half_life` rounds of age, counted back from the round `newest`.
+    A turn's value, the mean return of its continuations, is the trajectory's return minus the
+    turn's `target`. Weights are halved for every `half_life` rounds before round `newest`.
     """
     states, values, weights = [], [], []
     for row in rows:

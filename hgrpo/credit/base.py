@@ -1,4 +1,4 @@
-"""Base class of credit assigners, their inputs, and validation of their output."""
+"""The base class of credit assigners, their inputs, and checks of their output."""
 
 import copy
 from collections.abc import Callable, Sequence
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from hgrpo.policy.policy import Policy
     from hgrpo.rollout.collector import Collector
 
-# Warning about an assigner for which `is_order_dependent` is true.
+# Warning shown if `is_order_dependent` is true for an assigner.
 ORDER_DEPENDENT = (
-    "its credit changes when a group is credited again, alone and in a different order; compute "
-    "each trajectory's credit from its own turns and the group's statistics, and draw random "
-    "numbers from the group's stream"
+    "the credit of a group changes if its trajectories are reordered or other groups are missing; "
+    "compute each trajectory's credit from its own turns and statistics of its group, and draw "
+    "random numbers from the group's stream"
 )
 # Tolerance, relative to the largest credit, for float32 sums computed in a different order.
 ROUNDING = 1e-4
-# Upper bound of valid credit, well below an integer overflow (1.8e19).
+# Largest valid absolute credit, far below an integer overflow (1.8e19).
 LARGEST = 1e9
-# Fields of trajectories and turns that an assigner may set; turns are compared one by one.
+# Fields that an assigner may set. `turns` is listed because turns are compared one by one.
 _FILLED = {"turns", "goal_embedding", "embedding", "target", "credit", "advantage"}
-# Progress reporting of a fit. A fit calls the function once with the number of steps and their
-# unit, such as "epoch". After each step, it calls the returned function with a short text.
+# Callback that shows the progress of a fit. The fit calls it once with the number of steps and the
+# unit of a step, such as "epoch". It calls the returned function with a short text after each step.
 Progress = Callable[[int, str], Callable[[str], object]]
 
 
@@ -50,15 +50,15 @@ class Group:
 
 @dataclass(frozen=True)
 class Context:
-    """Resources of an assigner besides the trajectories; None if the run does not provide one.
+    """Resources that an assigner may use; None if the run does not provide the resource.
 
     Attributes:
         environment: name of the environment's folder in hgrpo/games.
-        policy: the policy that played, for its hidden states.
+        policy: the policy that played the trajectories.
         conversation: converts texts to the policy's tokens.
-        collector: plays episodes, from the start or from any turn of an earlier episode.
-        cache_dir: folder that all jobs of a study share; an assigner may keep files there.
-        fitted: folder that the fit after the previous round wrote; None in the first round.
+        collector: plays new episodes, from the start or from any turn of an earlier episode.
+        cache_dir: folder for files of the assigner, shared by all jobs of a study.
+        fitted: folder with the model fitted after the previous round; None in the first round.
     """
 
     environment: str = ""
@@ -70,7 +70,7 @@ class Context:
 
 
 class CreditAssigner:
-    """Assigns credit to the turns of groups; its `CreditSettings` declare its requirements.
+    """Base class of credit assigners; see `CreditSettings` for how to declare requirements.
 
     A subclass overrides `assign`, or `assign_many` if processing several groups at once is faster.
     """
@@ -88,19 +88,19 @@ class CreditAssigner:
         return self.assign_many([group])[0]
 
     def assign_many(self, groups: Sequence[Group]) -> list[list[np.ndarray]]:
-        """Apply `assign` to several groups."""
+        """Return the credit of several groups, each as from `assign`."""
         return [self.assign(group) for group in groups]
 
     def report(self) -> dict[str, float]:
-        """Log entries about the groups credited since the last report.
+        """Return log entries about the groups credited since the last report.
 
-        The log's own columns take precedence over entries of the same name.
+        Entries with the name of a standard log column are ignored.
         """
         return {}
 
 
 def make_assigner(config: "CreditConfig", context: Context) -> CreditAssigner:
-    """Make the configured assigner."""
+    """Create the configured assigner."""
     return kinds.load(config.kind).make(config.declared, context)
 
 
@@ -128,10 +128,10 @@ def assign_all(assigner: CreditAssigner, groups: Sequence[Group]) -> list[list[n
 
 
 def other_orders(length: int) -> list[np.ndarray]:
-    """Two permutations of a group, as indices [length]: first item last, and first two swapped.
+    """Return two permutations [length]: the first item moved to the end, and the first two swapped.
 
-    Together they generate all permutations, so credit that depends on neighbouring trajectories
-    changes under at least one of them.
+    Together they generate all permutations, so credit that depends on the order changes under at
+    least one of them.
     """
     swapped = np.arange(length)
     swapped[:2] = swapped[:2][::-1]
@@ -141,12 +141,12 @@ def other_orders(length: int) -> list[np.ndarray]:
 def is_order_dependent(
     make: Callable[[], CreditAssigner], group: Group, credit: Sequence[np.ndarray]
 ) -> bool:
-    """Whether copies of a group, alone and in `other_orders`, get different credit.
+    """Whether a group gets different credit if processed without other groups and reordered.
 
     Args:
-        make: makes a fresh assigner, because the one that returned `credit` may hold state.
-        group: a group with credit.
-        credit: K arrays [T_k]. Differences up to `ROUNDING` of the largest value do not count.
+        make: creates a new assigner, because the assigner that returned `credit` may have state.
+        group: a group whose credit is `credit`.
+        credit: K arrays [T_k]. Differences up to `ROUNDING` times the largest value are ignored.
     """
     largest = max((np.abs(row).max(initial=0.0) for row in credit), default=0.0)
     for order in other_orders(len(credit)):
@@ -162,7 +162,7 @@ def is_order_dependent(
 
 
 def _played(group: Group) -> list:
-    """Copy of the trajectories without the fields that assigners may set."""
+    """Copy of all fields of the trajectories that an assigner must not modify."""
     return [[_fields(t), *map(_fields, t.turns)] for t in group.trajectories]
 
 
@@ -183,24 +183,25 @@ def _checked(credit: object, group: Group, name: str) -> list[np.ndarray]:
 
 
 def _check_length(rows: object, length: int, where: str, items: str) -> None:
-    # In an array [K, K], the axis of the trajectories would be ambiguous.
+    # Require a list, because in an array [K, K] the axis of the trajectories is ambiguous.
     if not isinstance(rows, Sequence):
         raise UserError(f"{where}: expected a list, not {type(rows).__name__}")
     if len(rows) != length:
-        raise UserError(f"{where}: credit for {len(rows)} {items}, expected {length}")
+        raise UserError(f"{where}: expected credit for {length} {items}, got {len(rows)}")
 
 
 def _checked_row(row: object, turns: int, where: str) -> np.ndarray:
     values = np.asarray(row)
     if values.dtype.kind not in "fiu":
-        raise UserError(f"{where}: the credit is not an array of numbers")
+        raise UserError(f"{where}: expected an array of numbers as credit")
     values = values.astype(np.float64)
     if values.shape != (turns,):
-        raise UserError(f"{where}: credit of shape {values.shape} for {turns} turns")
+        raise UserError(f"{where}: expected credit for {turns} turns, got shape {values.shape}")
     fits = np.abs(values) <= LARGEST
     if not fits.all():
         turn = int(np.argmin(fits))
         raise UserError(
-            f"{where}: the credit of turn {turn} is {values[turn]}; the limit is {LARGEST:g}"
+            f"{where}: the credit of turn {turn} is {values[turn]}; its absolute value must be at "
+            f"most {LARGEST:g}"
         )
     return values

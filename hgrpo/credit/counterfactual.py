@@ -1,18 +1,18 @@
 """Counterfactual credit: the return minus the mean return of resampled continuations.
 
 The collector replays the episode up to a drawn turn t, and the policy plays several continuations
-from there. The mean return of these alternatives estimates the policy's value before turn t, so
+from there. Their mean return estimates the policy's value before turn t, so
 
-    credit_t = R - mean return of the alternatives.
+    credit_t = R - mean return of the continuations
 
-is positive if the episode ended better than the average alternative. It is an advantage, so it must
-not be centred or scaled. For turns that are not drawn, `assign` returns 0 and `verdicts` NaN. With
-the full horizon the estimate is unbiased. A shorter horizon counts later rewards as 0.
+is positive if the episode ended better than the average continuation. It is an advantage, so it
+must not be centred or scaled. For turns that are not drawn, `assign` returns 0 and `verdicts` NaN.
+With the full horizon the estimate is unbiased. A shorter horizon counts later rewards as 0.
 
-Two settings reduce the number of continuations. `least_entropy` draws only turns at which the
-policy was uncertain, because alternatives to a certain reply would be the same reply.
-`share_of_groups` plays counterfactuals for some groups only. TurnRD learns from the verdicts of all
-rounds, so their cost is spread over the rounds.
+Two settings reduce the number of continuations. With `least_entropy`, only turns at which the
+policy was uncertain are drawn, because a nearly deterministic policy would repeat its reply. With
+`share_of_groups`, continuations are played for only some of the groups. This suffices for TurnRD,
+which learns from the credit of drawn turns in all rounds so far.
 """
 
 import numpy as np
@@ -49,24 +49,24 @@ class Settings(CreditSettings):
         0.0,
         ge=0,
         description="minimum entropy of the policy at a drawn turn, in nats, summed over the "
-        "tokens of the reply; above 0 it costs a forward pass",
+        "tokens of the reply; values above 0 require an additional forward pass",
     )
     share_of_groups: float = Field(
         1.0,
         gt=0,
         le=1,
-        description="share of groups, drawn at random, for which counterfactuals are played; other "
-        "groups get 0. TurnRD learns from the counterfactuals of all rounds so far",
+        description="share of groups, drawn at random, for which continuations are played; turns "
+        "of all other groups get credit 0",
     )
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
-        """Play from every turn, because turns that are not drawn have no estimate."""
+        """Play continuations from every turn, because a turn without them has no estimate."""
         whole = {"turns_per_trajectory": None, "least_entropy": 0.0, "share_of_groups": 1.0}
         return StoredCredit(self.model_copy(update=whole), self.sums_to)
 
 
 class CounterfactualCredit(CreditAssigner):
-    """Plays all alternatives of a group in one batch."""
+    """Plays all continuations of a group in one batch."""
 
     def __init__(self, settings: Settings, context: Context):
         super().__init__(settings, context)
@@ -77,9 +77,9 @@ class CounterfactualCredit(CreditAssigner):
         return [np.nan_to_num(row) for row in self.verdicts(group)]
 
     def verdicts(self, group: Group) -> list[np.ndarray]:
-        """Play the alternatives and return the credit of the drawn turns, K float64 arrays [T_k].
+        """Play the continuations; return the credit of the drawn turns, K float64 arrays [T_k].
 
-        Other turns are NaN.
+        Turns that are not drawn have NaN.
 
         Raises:
             ReplayError: the environment answered differently when a turn was replayed.
@@ -97,7 +97,7 @@ class CounterfactualCredit(CreditAssigner):
         return rows
 
     def teach(self, group: Group) -> list[np.ndarray]:
-        """Return `verdicts` and store them in the turns as targets of later fits."""
+        """Return `verdicts`, and store them in the turns as targets for later fits."""
         rows = self.verdicts(group)
         for trajectory, row in zip(group.trajectories, rows, strict=True):
             for turn, verdict in zip(trajectory.turns, row, strict=True):
@@ -105,7 +105,7 @@ class CounterfactualCredit(CreditAssigner):
         return rows
 
     def report(self) -> dict[str, float]:
-        """Counts of the alternatives and of their new replies, replayed turns and tokens."""
+        """Counts of continuations, and of their new replies, replayed turns and tokens."""
         return self._continuations.report()
 
     def _turns(self, group: Group, k: int) -> list[int]:
@@ -119,7 +119,6 @@ class CounterfactualCredit(CreditAssigner):
         )
 
     def _entropies(self, trajectory: Trajectory) -> np.ndarray:
-        """Entropy of the policy at each turn, float64 [T], in nats."""
         from hgrpo.policy.logprobs import reply_entropies
 
         tokens, temperature = trajectory.token_ids, self.context.collector.temperature
@@ -131,7 +130,7 @@ make = CounterfactualCredit
 
 
 def draw_turns(length: int, number: int | None, rng: np.random.Generator) -> list[int]:
-    """`number` distinct turns out of `length`, uniformly at random, in order; all if None."""
+    """Draw `number` distinct turns out of `length` uniformly, sorted; all turns if None."""
     if number is None or number >= length:
         return list(range(length))
     return sorted(rng.choice(length, number, replace=False).tolist())
@@ -140,6 +139,6 @@ def draw_turns(length: int, number: int | None, rng: np.random.Generator) -> lis
 def uncertain_turns(
     entropies: np.ndarray, least: float, number: int | None, rng: np.random.Generator
 ) -> list[int]:
-    """`draw_turns` among the turns with an entropy [T] of at least `least` nats, in order."""
+    """As `draw_turns`, but only among turns whose entropy [T] is at least `least` nats."""
     allowed = np.flatnonzero(entropies >= least)
     return [int(allowed[index]) for index in draw_turns(len(allowed), number, rng)]

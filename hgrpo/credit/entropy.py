@@ -4,16 +4,16 @@
 Agents", https://arxiv.org/abs/2509.09265). With h the mean entropy of a turn's tokens, min-max
 scaled to [0, 1] over the turns of the group,
 
-    A_t = A_traj exp(-k h_t) / mean exp(-k h) + bonus exp(-k' h_{t+1}), less its mean over turns.
+    B_t = A_traj exp(-k h_t) / mean exp(-k h) + bonus exp(-k' h_{t+1}),    A_t = B_t - mean B.
 
-Confident turns get larger advantages, and a turn before a confident turn gets a bonus. The last
-turn gets no bonus. The paper computes range and means over the batch. Here they are computed over
-the group, so that a group's credit does not depend on other groups.
+Turns at which the policy is confident get larger advantages, and the turn before a confident turn
+gets a bonus. The last turn gets no bonus. The paper computes the scaling range and the means over
+the batch. Here they are computed per group, so that groups are independent.
 
-`chosen` is the selection of CARL ("CARL: Critical Action Focused Reinforcement Learning for
-Multi-Step Agent", https://arxiv.org/abs/2512.04949): A_t is A_traj at the turns of highest entropy,
-summed over the reply's tokens, and 0 elsewhere. CARL also branches its rollouts at these turns;
-this implementation does not.
+`chosen` is the turn selection of CARL ("CARL: Critical Action Focused Reinforcement Learning for
+Multi-Step Agent", https://arxiv.org/abs/2512.04949): A_t is A_traj at the turns with the highest
+entropy, summed over the reply's tokens, and 0 at all other turns. CARL also branches its rollouts
+at these turns; this implementation does not.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from hgrpo.credit.settings import CreditSettings
 from hgrpo.standardise import standardise
 
 _FLOOR = 1e-6
-_WHY = "its credit is the final advantage"
+_WHY = "its credit is already the final advantage"
 
 
 class Settings(CreditSettings):
@@ -43,17 +43,17 @@ class Settings(CreditSettings):
 
     rule: Literal["scaled", "chosen"] = Field(
         description="scaled: weight turns by the policy's confidence (EMPG); chosen: use only the "
-        "turns of highest entropy (CARL)"
+        "turns with the highest entropy (CARL)"
     )
     sharpness: float = Field(1.0, ge=0, description="scaled: k, decay rate of the weight")
-    bonus: float = Field(0.1, ge=0, description="scaled: weight of the bonus")
+    bonus: float = Field(0.1, ge=0, description="scaled: size of the bonus; 0: no bonus")
     bonus_sharpness: float = Field(1.0, ge=0, description="scaled: k', decay rate of the bonus")
     equal_returns: Literal["zero", "bonus"] = Field(
         "zero",
-        description="scaled: advantages of a group with equal returns. zero: 0; bonus: the bonus "
-        "only, as in the paper",
+        description="scaled: advantages of a group whose returns are all equal. zero: 0; bonus: "
+        "only the bonus, as in the paper",
     )
-    share: float = Field(0.5, gt=0, le=1, description="chosen: share of a group's turns used")
+    share: float = Field(0.5, gt=0, le=1, description="chosen: share of a group's turns selected")
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -77,7 +77,7 @@ class EntropyCredit(CreditAssigner):
         self._seen: list[float] = []
 
     def assign(self, group: Group) -> list[np.ndarray]:
-        """The final advantages, K float64 arrays [T_k]."""
+        """Return the final advantage of every turn, K float64 arrays [T_k]."""
         from hgrpo.policy.logprobs import reply_entropies
 
         policy, temperature = self.context.policy, self.context.collector.temperature
@@ -98,7 +98,7 @@ class EntropyCredit(CreditAssigner):
         return modulated(advantages, means, settings.sharpness, bonus, settings.bonus_sharpness)
 
     def report(self) -> dict[str, float]:
-        """Mean entropy per reply, in nats, over the turns credited since the last report."""
+        """`turn_entropy`: mean entropy of a reply in nats, over the turns since the last report."""
         seen, self._seen = self._seen, []
         return {"turn_entropy": float(np.mean(seen))} if seen else {}
 
@@ -110,9 +110,9 @@ def modulated(
     bonus: float,
     bonus_sharpness: float,
 ) -> list[np.ndarray]:
-    """EMPG's advantages, K arrays [T_k], from A_traj [K] and turn entropies, K arrays [T_k].
+    """Return EMPG's advantages, K arrays [T_k], from A_traj [K] and entropies, K arrays [T_k].
 
-    If all entropies are equal, all h are 0.
+    If all entropies are equal, every h_t is 0.
     """
     ends = np.cumsum([len(row) for row in entropies])[:-1]
     flat = np.concatenate([*entropies, np.zeros(0)])
@@ -134,9 +134,9 @@ def modulated(
 def most_uncertain(
     advantages: np.ndarray, entropies: Sequence[np.ndarray], share: float
 ) -> list[np.ndarray]:
-    """A_traj [K] at the `share` of the group's turns of highest entropy, else 0; K arrays [T_k].
+    """Return A_traj [K] at the turns with the highest entropy and 0 elsewhere, K arrays [T_k].
 
-    The number of turns is rounded up. Turns that tie with the last selected turn are included.
+    Selects `share` of the group's turns, rounded up, plus turns that tie with the last of them.
     """
     flat = np.concatenate([*entropies, np.zeros(0)])
     if not len(flat):

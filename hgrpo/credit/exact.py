@@ -1,15 +1,15 @@
-"""Exact advantage of each action in terms of the environment's reward, by dynamic programming.
+"""Exact advantage of each action, computed from the environment's rewards by dynamic programming.
 
     credit_t = Q_t(a_t) - sum over admissible commands a of pi(a) Q_t(a)
     Q(s, a)  = r(s, a) + V(s'),    V(s) = sum over a of p(a) Q(s, a),    V = 0 after the last turn
 
-r is the environment's reward. pi(a) is the policy's probability of command a before turn t, and a_t
-is any reply, admissible or not. p is the probability under a reference policy, which answers each
-question of the game with the policy's mean probabilities over the group's turns. The reference
-policy is necessary because a language model's answer may depend on all earlier answers, which makes
-its futures too many to enumerate. If the policy's answers are admissible and depend on the question
-alone, the credit is the policy's exact advantage. Otherwise it is the exact advantage of following
-the policy for one turn and the reference policy afterwards.
+r is the environment's reward. pi(a) is the policy's probability of command a before turn t. a_t is
+the reply, which need not be admissible. p is the probability under a reference policy: it answers
+each question of the game with the policy's mean probabilities over the group's turns. It replaces
+the policy after turn t, because a language model's answer may depend on all earlier answers, so
+its possible futures are too many to enumerate. If the policy's answers are admissible and depend
+only on the question, the credit is the policy's exact advantage. Otherwise it is the exact
+advantage of following the policy for one turn and the reference policy afterwards.
 """
 
 from collections import defaultdict
@@ -24,7 +24,7 @@ from hgrpo.games.base import Forkable, TextEnv
 from hgrpo.games.kinds import load
 from hgrpo.trajectories.replay import Replay
 
-# Maps an environment to (question, remaining state that later rewards depend on).
+# Maps an environment to (question, all other state that later rewards depend on).
 ExactState = Callable[[TextEnv], tuple[Hashable, Hashable]]
 
 
@@ -37,12 +37,12 @@ class Settings(AlterableSettings):
 
 
 class Values:
-    """Expected rewards-to-go in one game, cached by state.
+    """Expected rewards-to-go in one game under the reference policy, cached by state.
 
     Args:
         state: the environment's `exact_state`.
-        reference: question -> probability of each admissible command, float64 [commands]. For
-            other questions, all commands are equally likely.
+        reference: question -> probability of each admissible command, float64 [commands]. For a
+            question that is not included, all commands are equally likely.
     """
 
     def __init__(self, state: ExactState, reference: Mapping[Hashable, np.ndarray]):
@@ -50,14 +50,14 @@ class Values:
         self._known: dict[Hashable, float] = {}
 
     def of_action(self, env: Forkable, action: str, turns: int) -> float:
-        """Q: the action's reward plus the value after it, with `turns` left including this one."""
+        """Return Q of an action; `turns` is the number of turns left, including this one."""
         after = env.fork()
         step = after.step(action)
         ends = step.done or turns == 1
         return step.env_reward + (0.0 if ends else self._of_state(after, turns - 1))
 
     def of_commands(self, env: Forkable, turns: int) -> np.ndarray:
-        """Q of every admissible command, float64 [commands]."""
+        """Return Q of every admissible command, float64 [commands]."""
         return np.array([self.of_action(env, a, turns) for a in env.admissible_commands()])
 
     def _of_state(self, env: Forkable, turns: int) -> float:
@@ -71,7 +71,7 @@ class Values:
 
 
 class ExactCredit(CreditAssigner):
-    """Replays each trajectory and computes the values of its states by backward recursion.
+    """Replays each trajectory and computes the values of its states recursively.
 
     Raises:
         UserError: the environment has no `exact_state`.
@@ -82,7 +82,7 @@ class ExactCredit(CreditAssigner):
         self._state = load(context.environment).exact_state
 
     def assign(self, group: Group) -> list[np.ndarray]:
-        """The exact advantage of each turn, K float64 arrays [T_k], altered by the settings.
+        """Return the exact advantage of each turn, after `alter`, as K float64 arrays [T_k].
 
         Raises:
             ReplayError: the environment answered differently when a turn was replayed.
@@ -104,7 +104,7 @@ class ExactCredit(CreditAssigner):
             for turn, env in enumerate(envs):
                 left = collector.turn_cap - turn
                 taken = values.of_action(env, trajectory.turns[turn].action, left)
-                # Subtract first, so that the credit is exactly 0 if all commands have equal values.
+                # Subtract before averaging: the credit is then exactly 0 if all values are equal.
                 row[turn] = known[turn] @ (taken - values.of_commands(env, left))
             rows.append(row)
         return alter(rows, self.settings, group)

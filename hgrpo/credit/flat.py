@@ -1,4 +1,4 @@
-"""No turn credit, as in flatGRPO."""
+"""Credit 0 for every turn, as in flatGRPO."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ class Settings(CreditSettings):
 
 
 class FlatCredit(CreditAssigner):
-    """Gives every turn 0, so that only the trajectory's advantage remains."""
+    """Assigns credit 0 to every turn, so that only the trajectory's advantage remains."""
 
     def assign(self, group: Group) -> list[np.ndarray]:
         return [np.zeros(len(trajectory.turns)) for trajectory in group.trajectories]

@@ -1,15 +1,15 @@
-"""Registry of credit assigners, and the section `credit` of a method.
+"""Registry of credit assigners, and the config section `credit` of a method.
 
-An assigner is named after its file or folder in this package. Its module has
+An assigner has the name of its file or folder in this package. Its module must define
     make(settings, context) -> CreditAssigner
-and may have
+and may define
     Settings    a subclass of `CreditSettings`: the assigner's keys and declarations;
     fit(settings, rounds, previous, seed, round, out, show) -> str
-                if `Settings.fits`: fits a model on the rounds so far. `rounds` are their folders,
-                in order; `previous` is the folder of an earlier fit, or None; `show` is a
-                `Progress`. Writes model.safetensors, model.json and train_log.json ({"rows",
-                "elapsed_s"}) into the folder `out` and returns a one-line summary.
-Reading a study imports the module. Importing it must therefore not import torch.
+                required if `Settings.fits` is true: fits a model to the rounds so far. `rounds` are
+                their folders, in order; `previous` is the folder of an earlier fit, or None; `show`
+                is a `Progress`. Writes model.safetensors, model.json and train_log.json ({"rows",
+                "elapsed_s"}) to the folder `out`, and returns a one-line summary.
+The module must not import torch at the top level, because it is imported to read a study.
 """
 
 import pkgutil
@@ -37,7 +37,7 @@ def module_name(kind: str) -> str:
 
 
 def load(kind: str) -> ModuleType:
-    """The module of an assigner.
+    """Import and return the module of an assigner.
 
     Raises:
         ValueError: no assigner has that name, or its module cannot be imported.

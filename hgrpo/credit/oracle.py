@@ -1,14 +1,14 @@
-"""Oracle: the true worth of each command, minus its mean under the policy.
+"""Oracle credit: the ground-truth worth of a turn's command, minus its mean under the policy.
 
     credit_t = w_t(a_t) - sum over admissible commands a of pi(a) w_t(a)
 
-w_t(a) is the worth of command a: its gain in final score, which only the environment can compute.
-pi(a) is the policy's probability of command a among the admissible commands. If all commands of a
-turn have the same worth, the turn gets 0. The final score acts as a hidden dense reward. The credit
-is the turn's exact advantage under three conditions: the return is the final score, later choices
-do not depend on this one, and every reply is an admissible command. If the return is binary
-success, at best the signs of credit and advantage agree: in chores-hard the two have a correlation
-of 0.62. `exact` computes the advantage of the return itself.
+w_t(a) is the worth of command a before turn t: by how much it increases the final score, as
+computed by the environment from its hidden state. pi(a) is the policy's probability of command a
+among the admissible commands. If all commands of a turn have the same worth, its credit is 0. The
+credit is the turn's exact advantage if the return is the final score, later choices do not depend
+on this one, and every reply is an admissible command. If the return is binary success, at best the
+signs of credit and advantage agree; in chores-hard their correlation is 0.62. The assigner `exact`
+computes the advantage in terms of the return.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,10 +32,10 @@ class Settings(AlterableSettings):
 
     @property
     def correlation_with_oracle(self) -> float | None:  # type: ignore[override]
-        """The setting `correlation`; 0 if shuffled; None if flipped.
+        """The setting `correlation`; 0 for shuffled credit, None for flipped credit.
 
-        Shuffled credit is uncorrelated within each trajectory. Flipped credit is excluded, because
-        a negative correlation can only harm.
+        Shuffled credit is uncorrelated within each trajectory. Flipped credit is excluded from
+        comparisons by correlation, because it is always harmful.
         """
         if self.flipped:
             return None
@@ -50,7 +50,7 @@ class OracleCredit(CreditAssigner):
         self._worths = load(context.environment).worths
 
     def assign_many(self, groups: Sequence[Group]) -> list[list[np.ndarray]]:
-        """Worth of each turn's command minus the mean under the policy, altered by the settings.
+        """Return the credit of each turn, after `alter`.
 
         Raises:
             ReplayError: the environment answered differently when a turn was replayed.
@@ -91,7 +91,7 @@ def command_shares(
     trajectories: Sequence[Trajectory],
     commands: Sequence[Mapping[int, Sequence[str]]],
 ) -> list[dict[int, np.ndarray]]:
-    """The policy's probabilities, normalised over the commands; turn -> float64 [commands].
+    """Return the policy's probabilities of the commands; turn -> float64 [commands], with sum 1.
 
     Args:
         commands: for each trajectory, turn -> two or more distinct commands.

@@ -1,4 +1,4 @@
-"""Progress credit: the environment's dense progress."""
+"""Progress credit, which is based on the environment's dense progress signal."""
 
 from typing import Literal, Self
 
@@ -17,12 +17,12 @@ class Settings(ToGoSettings):
     spread: Literal["turns", "trajectory"] = Field(
         "turns",
         description="turns: each turn gets its own progress; trajectory: each turn gets the "
-        "trajectory's total progress, as in flat GRPO with a graded return",
+        "trajectory's total progress, as in flat GRPO with progress as reward",
     )
 
     @property
     def sums_to(self) -> SumsTo:  # type: ignore[override]
-        """The progress, unless credit includes other turns."""
+        """Progress, unless the credit of a turn includes the progress of other turns."""
         return "progress" if self.to_go is None and self.spread == "turns" else ""
 
     @model_validator(mode="after")
@@ -32,7 +32,7 @@ class Settings(ToGoSettings):
 
 
 def progress(group: Group) -> list[np.ndarray]:
-    """Progress of each turn, K arrays [T_k] that sum to the final minus the first potential."""
+    """Return the progress of each turn, K arrays [T_k]; sums to last minus first potential."""
     return [
         np.array([turn.progress for turn in trajectory.turns], dtype=np.float64)
         for trajectory in group.trajectories
@@ -40,7 +40,7 @@ def progress(group: Group) -> list[np.ndarray]:
 
 
 class ProgressCredit(CreditAssigner):
-    """Gives each turn the change in the task's potential caused by its action.
+    """Assigns to each turn the change in the task's potential during the turn.
 
     With `to_go`, later changes are added and a baseline is subtracted. With `spread: trajectory`,
     each turn gets the sum over its trajectory.

@@ -1,4 +1,4 @@
-"""The policy's hidden states before the replies of a trajectory."""
+"""Computes the policy's hidden state before each reply of a trajectory."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def prompt_states(policy: "Policy", trajectories: Sequence[Trajectory]) -> np.ndarray:
-    """Last hidden state of the policy at the last token before each turn's reply, float32 [N, D].
+    """Return the last layer's hidden state at the token before each turn's reply, float32 [N, D].
 
-    It depends on the conversation before the reply only. The engines' pooled embeddings cannot be
-    used here, because they include the reply.
+    The state depends only on the conversation before the reply, unlike the embeddings pooled by
+    engines, which include the reply.
     """
     from hgrpo.policy.hidden import read_hidden
 

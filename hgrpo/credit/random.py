@@ -1,4 +1,4 @@
-"""Control: each trajectory's progress credit, randomly permuted over its turns."""
+"""Control that randomly permutes each trajectory's progress credit over its turns."""
 
 import numpy as np
 
@@ -18,8 +18,8 @@ class Settings(CreditSettings):
 class RandomCredit(CreditAssigner):
     """Shuffles each trajectory's progress credit over its turns.
 
-    The sum over the trajectory stays the same, so a method that gains by crediting the right turns
-    must beat this control.
+    The sum over the trajectory is unchanged, so a method that benefits from crediting the right
+    turns must outperform this control.
     """
 
     def assign(self, group: Group) -> list[np.ndarray]:

@@ -13,15 +13,15 @@ from hgrpo.trajectories import store
 
 @dataclass(frozen=True)
 class ReplayRow:
-    """One trajectory of T turns with embeddings of width D.
+    """One trajectory of T turns, with turn embeddings of width D.
 
     Attributes:
         embeddings: float16 [T, D], embedding of each turn.
         goal: float16 [D], embedding of the goal; None if the round did not store it.
         env_return: sum of the environment's rewards.
         progress: float64 [T], progress of each turn.
-        targets: float64 [T], counterfactual verdict on each turn, NaN for turns without a verdict;
-            None if no turn has a verdict.
+        targets: float64 [T], counterfactual credit of each turn, NaN for turns that were not drawn;
+            None if no turn was drawn.
     """
 
     round: int
@@ -41,8 +41,8 @@ def read_replay(folders: Sequence[Path]) -> list[ReplayRow]:
     Trajectories without turns are omitted.
 
     Raises:
-        UserError: a file is missing or unreadable, embeddings are missing, not finite or of
-            different widths, or there are no trajectories.
+        UserError: a file is missing or unreadable; embeddings are missing, not finite or of
+            different widths; or there are no trajectories.
     """
     rows: dict[tuple, ReplayRow] = {}
     for folder in folders:
@@ -50,9 +50,9 @@ def read_replay(folders: Sequence[Path]) -> list[ReplayRow]:
             rows[(row.round, row.step, row.task_id, row.rollout)] = row
     widths = {row.embeddings.shape[1] for row in rows.values()}
     if len(widths) > 1:
-        raise UserError(f"{folders[0]} and others: embeddings differ in width: {sorted(widths)}")
+        raise UserError(f"{folders[0]} and later: embedding widths differ: {sorted(widths)}")
     if not rows:
-        raise UserError(f"{', '.join(map(str, folders))}: no trajectories to fit on")
+        raise UserError(f"{', '.join(map(str, folders))}: no trajectories to fit a model to")
     return [rows[key] for key in sorted(rows)]
 
 
@@ -70,7 +70,7 @@ def _read(folder: Path) -> Iterator[ReplayRow]:
         where = f"{path}: step {row['step']}, {row['task_id']} rollout {row['rollout']}"
         embeddings = store.unpacked(row["embeddings"], length, where)
         if embeddings is None:
-            raise UserError(f"{where}: no embeddings; this round was played with other credit")
+            raise UserError(f"{where}: no embeddings; this round used a different assigner")
         key = tuple(row[name] for name in store.KEY)
         played = turns_of[key]
         goal = store.unpacked(row["goal_embedding"], 1, where)
@@ -90,10 +90,10 @@ def split(
 ) -> tuple[list[ReplayRow], list[ReplayRow]]:
     """Split the rows into training and validation rows by task.
 
-    A task is held out for validation if a hash of the run's seed and the task is below `share`. If
-    one side would be empty, one of the round's new tasks moves there. A single task is used for
-    training. The split of a task is fixed in the first round that plays it, so a fit that continues
-    an earlier fit validates on tasks that were never trained on.
+    A task is held out for validation if a hash of the run's seed and the task, in [0, 1), is below
+    `share`. If one set would be empty, one of the newest tasks is moved to it; a single task is
+    used for training. A task stays in the set to which it was assigned in its first round, so a
+    fit that starts from an earlier model never validates on tasks that the model was trained on.
     """
     first: dict[str, int] = {}
     for row in rows:
@@ -108,7 +108,7 @@ def split(
         }
         seen += len(places)
         held |= {task for task, place in places.items() if place < share}
-        # Only tasks that are new in this round may change sides, because earlier fits used others.
+        # Move only tasks that are new in this round, because earlier fits have used all others.
         if len(held) == seen:
             held.remove(max(places, key=places.__getitem__))
         elif not held and seen > 1:

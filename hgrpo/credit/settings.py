@@ -1,4 +1,4 @@
-"""Base class of the assigners' `Settings`: their keys, requirements and properties."""
+"""Base class of assigners' `Settings`, with their config keys, requirements and properties."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ class StoredCredit:
     """How to compute credit for rollouts of an earlier run.
 
     Attributes:
-        settings: settings of the assigner; they may differ from the method's.
+        settings: settings of the assigner; they may differ from the method's settings.
         sums_to: sum of each trajectory's credit, see `CreditSettings`.
-        note: remark for readers of the comparison, or "".
-        stand_in: whether all credit is a placeholder, because there is no fitted model.
+        note: remark to print with comparisons of this credit, or "".
+        stand_in: whether all credit is a placeholder, because no model has been fitted yet.
     """
 
     settings: "CreditSettings"
@@ -27,33 +27,34 @@ class StoredCredit:
 
 
 class CreditSettings(Strict):
-    """The assigner's keys besides `kind`, as fields, and the assigner's declarations.
+    """Config keys of an assigner besides `kind`, as fields, and declarations, as class attributes.
 
-    A subclass overrides a declaration with a class attribute, or with a property if it depends on
-    the settings. Importing a subclass's module must not import torch, because reading a study
-    imports the module.
+    A subclass can override a declaration with a class attribute, or with a property if the value
+    depends on the settings. The module of a subclass must not import torch at the top level,
+    because it is imported to read a study.
 
     Attributes:
-        reads_embeddings: whether the assigner requires an embedding of each turn, pooled by the
-            engine if possible.
+        reads_embeddings: whether the assigner requires an embedding of each turn. The engine
+            computes it if it can.
         needs_policy: whether it uses the policy, the conversation or the collector of `Context`.
         plays: whether it plays additional episodes to compute credit.
         fits: whether it fits a model between rounds with its module's `fit` (see `kinds`).
         continues_fit: whether its fit starts from the previous round's model.
-        sums_to: sum of a trajectory's credit: its return or its progress; "" if neither.
-        demands: maps keys of the method's config to (the only allowed value, the reason).
+        sums_to: "return" or "progress" if a trajectory's credit sums to it, else "".
+        demands: maps keys of the method's config to pairs of the only allowed value and the reason.
         label_remark: suffix of every label of the arm, such as "(offline rubric)".
-        first_round_remark: a sentence for readers of the first round's credit.
-        correlation_with_oracle: correlation with the credit of `oracle`, if the settings determine
-            it; None if it must be measured.
-        of_turns: whether credit is meant to differ between the turns of a trajectory.
-        is_control: whether the arm is a control, which a method with useful credit must beat.
+        first_round_remark: sentence shown with the credit of the first round, or "".
+        correlation_with_oracle: correlation with the credit of `oracle` if it follows from the
+            settings; None if it must be measured.
+        of_turns: whether credit can differ between the turns of a trajectory.
+        is_control: whether the arm is a control, which useful credit must outperform.
         figures: names of report figures drawn only for this assigner's arms.
         uses: capabilities of the environment that the assigner calls, such as "judge_text".
         extras: extras of pyproject.toml that it requires besides `train` and `workflow`.
-        environment_variables: maps each required variable to the error message if it is not set.
+        environment_variables: maps each required environment variable to the error message that is
+            shown if it is not set.
         may_be_unreachable: whether it calls a service. Comparisons omit it if the service fails.
-        fallback_column: key in the assigner's report that counts trajectories with fallback credit.
+        fallback_column: key in `report` that counts trajectories with fallback credit, or "".
     """
 
     reads_embeddings: ClassVar[bool] = False
@@ -76,12 +77,12 @@ class CreditSettings(Strict):
     fallback_column: ClassVar[str] = ""
 
     def outside_calls(self, groups: int, rollouts: int) -> str:
-        """Describe possible calls to an external service; "" without any.
+        """Describe the calls to external services; "" if the assigner makes no such calls.
 
-        The assigner credits `groups` groups of `rollouts` trajectories each.
+        The run has `groups` groups of `rollouts` trajectories each.
         """
         return ""
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
-        """How to compute credit for an earlier run's rollouts, with or without a fitted model."""
+        """Return how to credit rollouts of an earlier run; `fitted`: whether a fit exists."""
         return StoredCredit(self, self.sums_to)

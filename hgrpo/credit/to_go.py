@@ -1,17 +1,17 @@
-"""Return-to-go: the discounted sum of a turn's credit and all later credit, minus a peer baseline.
+"""Return-to-go: the discounted sum of a turn's and all later credit, minus a baseline.
 
     G_t = c_t + discount * G_{t+1}
 
 A baseline that does not depend on the turn's action leaves the policy gradient unbiased. `peers`
 and `playing_peers` are such baselines, because they are means over the other trajectories of the
-group at the same turn number. Whether a trajectory reaches turn t is decided before the action of
-turn t. The turn norm `position` is not such a baseline, because its mean includes the trajectory
-itself: if n trajectories reach turn t, it shrinks the credit of turn t by (n - 1) / n, so a single
-survivor gets 0.
+group at the same turn number, and because reaching turn t does not depend on the action of turn t.
+The turn norm `position` is biased, because its mean includes the trajectory itself. If n
+trajectories reach turn t, their credit is (n - 1) / n times that with `playing_peers`, and 0 for
+n = 1.
 
-This holds if a turn's credit does not depend on later turns, as with progress. It does not hold for
-shares of the return. Earlier turns then hold a part of the reward of turn t that G_t omits, so the
-sum is biased.
+The gradient is unbiased only if a turn's credit does not depend on later turns, as with progress.
+Shares of the return depend on them: part of the reward of turn t is then credited to earlier turns
+and missing from G_t.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ Baseline = Literal["peers", "playing_peers", "none"]
 
 
 class ToGo(Strict):
-    """The credit of a turn is the sum of its own and all later credit, minus a baseline."""
+    """Settings of return-to-go credit."""
 
     discount: float = Field(
         1.0, ge=0, le=1, description="discount factor per turn; 1: no discounting"
@@ -35,8 +35,8 @@ class ToGo(Strict):
     baseline: Baseline = Field(
         "peers",
         description="peers: mean return-to-go of the other trajectories at the same turn number, "
-        "with 0 for those that have ended; playing_peers: mean over those that reached the turn, 0 "
-        "if no other did; none: 0. All are unbiased",
+        "counting trajectories that have ended as 0; playing_peers: mean over only the other "
+        "trajectories that reached the turn, or 0 if there are none; none: 0. All are unbiased",
     )
 
 
@@ -44,12 +44,12 @@ class ToGoSettings(CreditSettings):
     """Keys of assigners with optional return-to-go credit."""
 
     to_go: ToGo | None = Field(
-        None, description="return-to-go: the sum of own and later credit; null: own credit only"
+        None, description="add the credit of later turns (return-to-go); null: do not add it"
     )
 
     @property
     def demands(self) -> Mapping[str, tuple[object, str]]:  # type: ignore[override]
-        """Refuse a turn norm after a baseline, because it would be a second baseline."""
+        """Reject a turn norm if there is a baseline, because it would be a second baseline."""
         if self.to_go is None or self.to_go.baseline == "none":
             return {}
         return {"turn_norm": ("none", "return-to-go already has an unbiased baseline")}
@@ -66,7 +66,7 @@ def to_go(row: np.ndarray, discount: float) -> np.ndarray:
 
 
 def peer_baselines(rows: Sequence[np.ndarray], baseline: Baseline) -> list[np.ndarray]:
-    """Baseline of every turn, K arrays [T_k], from the returns-to-go of K trajectories [T_k]."""
+    """Return the baseline of every turn, K arrays [T_k], from returns-to-go, K arrays [T_k]."""
     lengths = np.array([len(row) for row in rows])
     if baseline == "none" or len(rows) < 2:
         return [np.zeros(length) for length in lengths]
@@ -78,7 +78,7 @@ def peer_baselines(rows: Sequence[np.ndarray], baseline: Baseline) -> list[np.nd
         compared = np.arange(lengths.max()) < lengths[:, None]
     number = compared.sum(axis=0) - compared
     means = (padded.sum(axis=0) - padded) / np.maximum(number, 1)
-    # Avoid rounding errors of the difference above: exact for equal sums, and 0 without peers.
+    # Remove rounding errors of the difference above if all sums are equal or there are no peers.
     lowest = np.where(compared, padded, np.inf).min(axis=0)
     equal = np.where(compared, padded, -np.inf).max(axis=0) == lowest
     means = np.where(number > 0, np.where(equal, lowest, means), 0.0)
@@ -86,7 +86,7 @@ def peer_baselines(rows: Sequence[np.ndarray], baseline: Baseline) -> list[np.nd
 
 
 def credit_to_go(rows: list[np.ndarray], settings: ToGo | None) -> list[np.ndarray]:
-    """Returns-to-go minus their baselines, K float64 arrays [T_k]; `rows` if settings are None."""
+    """Return-to-go credit, K float64 arrays [T_k]; `rows` unchanged if `settings` is None."""
     if settings is None:
         return rows
     sums = [to_go(row, settings.discount) for row in rows]

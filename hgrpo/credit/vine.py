@@ -1,10 +1,10 @@
 """Vine: a turn's credit is its change in value, credit_t = V(after t) - V(before t).
 
 The value before a turn is the mean return of continuations that the policy plays from there. The
-value after the last turn is the episode's return. This is VinePPO's estimate with one turn per
-step (Kazemnejad et al. 2024, "VinePPO: Refining Credit Assignment in RL Training of LLMs",
+value after the last turn is the episode's return. This is VinePPO's estimate with turns as steps
+(Kazemnejad et al. 2024, "VinePPO: Refining Credit Assignment in RL Training of LLMs",
 https://arxiv.org/abs/2410.01679). It is an unbiased estimate of the turn's advantage. The credit
-`R - V(before t)` of `counterfactual` also includes the noise of all later turns.
+`R - V(before t)` of the assigner `counterfactual` also includes the noise of all later turns.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class Settings(AlterableSettings):
     plays = True
     demands = {"turn_norm": ("none", "its credit is already an advantage")}
 
-    continuations: int = Field(4, gt=0, description="continuations played from before every turn")
+    continuations: int = Field(4, gt=0, description="number of continuations per turn")
 
 
 class VineCredit(CreditAssigner):
@@ -35,7 +35,7 @@ class VineCredit(CreditAssigner):
         self._continuations = Continuations(context.collector)
 
     def assign_many(self, groups: Sequence[Group]) -> list[list[np.ndarray]]:
-        """V(after) - V(before) of each turn, altered by the settings.
+        """Return V(after) - V(before) of each turn, after `alter`.
 
         Raises:
             ReplayError: the environment answered differently when a turn was replayed.
@@ -50,7 +50,7 @@ class VineCredit(CreditAssigner):
         ends = np.cumsum([len(trajectory.turns) for trajectory, _ in played], dtype=int)
         values = np.split(returns.mean(axis=1), ends[:-1])
         rows = (
-            # No reward follows the last turn, so the value there is the return.
+            # No reward follows the last turn, so the value after it is the return.
             np.diff(row, append=trajectory.env_return)
             for row, (trajectory, _) in zip(values, played, strict=True)
         )
@@ -60,7 +60,7 @@ class VineCredit(CreditAssigner):
         ]
 
     def report(self) -> dict[str, float]:
-        """Counts of the continuations and of their new replies, replayed turns and tokens."""
+        """Counts of continuations, and of their new replies, replayed turns and tokens."""
         return self._continuations.report()
 
 

@@ -1,4 +1,4 @@
-"""Control: the same blend as an arm with turn credit, but with credit 0 for every turn."""
+"""Control with credit 0 for every turn, mixed with the trajectory's advantage as turn credit is."""
 
 from hgrpo.credit.flat import FlatCredit
 from hgrpo.credit.settings import CreditSettings

@@ -1,4 +1,4 @@
-"""Tables of individual arms: endpoints, runs, rounds, temperatures and task types."""
+"""Computes tables of individual arms: endpoints, runs, rounds, temperatures and task types."""
 
 from collections.abc import Mapping, Sequence
 
@@ -29,7 +29,7 @@ def methods(
     protocol: Protocol,
     last: Mapping[str, int],
 ) -> pd.DataFrame:
-    """One row per arm and temperature: the declared endpoint and results of the last round."""
+    """Main table, one row per arm and temperature: endpoint score and results of the last round."""
     rows = []
     for arm in arms:
         method, temperature = arm
@@ -44,7 +44,7 @@ def methods(
 
 
 def seeds(arms: Sequence[Arm], declared: Played, at_end: Played, score: Score) -> pd.DataFrame:
-    """One row per run: its declared endpoint, and success and return of its last round."""
+    """Table with one row per run: endpoint score, and success and return in the last round."""
     parts = [
         pd.DataFrame(
             {
@@ -67,7 +67,7 @@ def endpoints(
     others: Sequence[tuple[str, Score]],
     settings: StatisticsConfig,
 ) -> pd.DataFrame:
-    """One row per endpoint, score and arm; `declared` marks the study's own endpoint and score."""
+    """Mean scores, one row per endpoint, score and arm; `declared` marks the declared endpoint."""
     stated = (endpoint_name(settings.endpoint), settings.score)
     return pd.DataFrame(
         {"endpoint": name, "score": score, "declared": (name, score) == stated}
@@ -79,10 +79,10 @@ def endpoints(
 
 
 def last_round(chosen: pd.DataFrame, played: Outcomes, level: float) -> dict:
-    """Columns of the main table: results of an arm in one round at one temperature.
+    """Return the columns of the main table with an arm's results in one round, at one temperature.
 
-    `chosen` holds its episodes on all panels without repeats. `played` holds the outcomes on the
-    test panel, where one evaluation may be repeated for several seeds.
+    `chosen` holds the arm's episodes on all panels, each exactly once. `played` holds the outcomes
+    on the test panel, where a single evaluation may be repeated for each seed.
     """
     test = chosen[chosen["panel"] == TEST]
     rate = statistics.rate_interval(played.success, level)
@@ -205,13 +205,13 @@ def task_types(
         for task_type, group in chosen.groupby("task_type", sort=True):
             success = outcomes(group).success
             tasks = success.shape[1]
-            # The variance between tasks is undefined for a single task: use Wilson's interval.
+            # The variance between tasks is undefined for a single task, so use Wilson's interval.
             if tasks < 2:
                 lower, upper = statistics.wilson_interval(success.mean(), 1, 1 - level)
             else:
                 rate = statistics.rate_interval(success, level)
                 lower, upper = rate.lower, rate.upper
-            if len(success) == 1:  # as in `Estimate.columns`
+            if len(success) == 1:  # one seed has no interval, as in `Estimate.columns`
                 lower = upper = np.nan
             rows.append(
                 {

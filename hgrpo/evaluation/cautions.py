@@ -1,18 +1,20 @@
-"""Warnings about a comparison of arms; no verdict uses them."""
+"""Cautions about a comparison of arms, which do not affect its verdicts."""
 
 from collections.abc import Mapping, Sequence
 
-# In the published studies, SFT policies reach 0.55 (WebShop) to 2.4 times the expert's success.
+# A policy is far below its expert under this fraction of the expert's success. SFT policies of the
+# published studies reach fractions from 0.55 (WebShop) to 2.4.
 FAR_BELOW = 1 / 3
-# Fraction of the best success so far. Arms that learn lose less than this between two rounds.
+# A collapse is a fall below this fraction of the best success so far. Arms that learn stay above.
 COLLAPSED = 1 / 4
-# On a small panel a few successes may be lost by chance. A collapse is less probable than this.
+# A collapse must have a lower probability than this, because small panels lose successes by chance.
 CHANCE = 0.001
-# In the published study `bakeoff`, flat GRPO learns although half of its groups are dead.
+# Share of dead groups that is cause for concern. Flat GRPO learns in the published study `bakeoff`
+# although half of its groups are dead.
 MOSTLY_DEAD = 2 / 3
-# At this rate, two thirds of all groups of eight contain no success. Published experts reach 0.08.
+# At this success rate, two thirds of groups of eight have no success. Published experts reach 0.08.
 POOR_EXPERT = 0.05
-# Largest unexplained share (`twins`) at which two names count as the same method.
+# Two arms count as the same method up to this unexplained share (see `twins`).
 SAME = 1e-6
 
 
@@ -26,18 +28,18 @@ def poor_expert(success: float) -> str:
 
 
 def far_from_expert(sft: tuple[float, float], expert: tuple[float, float]) -> str:
-    """Caution about an SFT policy that is far below its expert; "" if it is not.
+    """Caution about an SFT policy that is far below its expert; otherwise "".
 
     Args:
-        sft, expert: (success within the turn cap, mean return); both must be far below.
+        sft, expert: (success within the turn cap, mean return); both values must be far below.
     """
     if not all(mine < FAR_BELOW * theirs for mine, theirs in zip(sft, expert, strict=True)):
         return ""
     solved, imitated = (f"{100 * success:.1f} %" for success, _ in (sft, expert))
     return (
         f"The SFT policy is far below its expert: played greedily, it solves {solved} of its "
-        f"tasks, the expert {imitated}. Before comparing arms, try more expert trajectories or "
-        "sft.epochs, a larger model, or easier games."
+        f"tasks; the expert solves {imitated}. Before comparing arms, try more expert trajectories "
+        "or sft.epochs, a larger model, or easier games."
     )
 
 
@@ -59,9 +61,9 @@ def first_collapse(success: Sequence[float], start: float, n_tasks: int) -> int 
 
 
 def dead_caution(arm: str, number: int, rows: Sequence[Mapping]) -> str:
-    """Caution about a round in which most groups were dead, from its log rows; "" if not.
+    """Caution about a round if most of its groups were dead; otherwise "".
 
-    After round 1 there is no caution if training has solved most tasks.
+    After round 1, there is no caution if most tasks are already solved. `rows` is the round's log.
     """
     dead, groups = (sum(row[name] for row in rows) for name in ("dead_groups", "n_groups"))
     won = sum(row["success_rate"] * row["n_groups"] for row in rows)
@@ -74,17 +76,17 @@ def dead_caution(arm: str, number: int, rows: Sequence[Mapping]) -> str:
     refused = sum(row["inadmissible"] for row in rows) / sum(row["n_turns"] for row in rows)
     which = f" and {100 * refused:.0f} % of the actions refused" if refused > 0.5 else ""
     return (
-        f"Most groups are dead: in round {number}, {100 * dead / groups:.0f} % of those of {arm} "
-        f"gave nothing to learn from; {100 * won / groups:.0f} % of the games played were won"
-        f"{which}. Try {how} games."
+        f"Most groups are dead: in round {number}, {100 * dead / groups:.0f} % of the groups of "
+        f"{arm} had no gradient. {100 * won / groups:.0f} % of the games were won{which}. "
+        f"Try {how} games."
     )
 
 
 def one_method(row: Mapping) -> str:
     """Caution about two arms (a row of `twins`) that are, or nearly are, the same method."""
     nearly = row["unexplained"] > SAME
-    how = f"all but {100 * row['unexplained']:.1g} % of the squares of" if nearly else ""
+    rest = f", except for {100 * row['unexplained']:.1g} % of their squared norm" if nearly else ""
     return (
         f"{row['label_a']} and {row['label_b']} are {'nearly ' * nearly}one method under two names:"
-        f" on the same rollouts, {how or 'all of'} their advantages are equal up to scale."
+        f" on the same rollouts, their advantages are equal up to scale{rest}."
     )

@@ -1,4 +1,4 @@
-"""The comparison protocol: from episodes to paired differences and verdicts.
+"""Implements the comparison protocol, from episodes to paired differences and verdicts.
 
 A study declares its endpoint before it runs: the rounds whose greedy evaluations on the test panel
 count (`endpoint.rounds_read`), and whether an episode is scored by its success or its return. A
@@ -33,7 +33,7 @@ from hgrpo.evaluation.outcomes import GREEDY, SCORE_COLUMNS, TEST, VALIDATION, s
 from hgrpo.evaluation.played_endpoints import Protocol, others_than_declared, played_endpoints
 from hgrpo.evaluation.settings import Score
 
-# Smaller differences between two means are floating-point errors.
+# Differences between two means up to this size are treated as floating-point errors.
 _ROUNDING = 1e-9
 
 
@@ -47,7 +47,7 @@ class Comparison:
             best temperature is not 0, the arm has a second row at this temperature.
         seeds: one row per run: the endpoint, and success and return in the last round.
         against_reference, against_untrained: one row per paired comparison of the endpoint.
-        pairs: the same for the study's further pairs, if both arms have episodes.
+        pairs: the same comparison for each further pair whose arms both have episodes.
         endpoints: score of every arm at every endpoint; `declared` marks the declared endpoint.
         other_endpoints: paired differences at the undeclared endpoints.
         temperatures: results of the untrained arm, one row per panel and temperature.
@@ -102,12 +102,12 @@ def pays_in_part(methods: pd.DataFrame) -> bool:
 def compare(
     episodes: pd.DataFrame, protocol: Protocol, play: pd.DataFrame | None = None
 ) -> Comparison:
-    """Carry out the protocol on merged episodes.
+    """Compare all arms by the protocol, from their merged episodes.
 
     Args:
-        play: cumulative play of each run at the end of each round: columns method, seed, round,
-            and trajectories and replies, including continuations (`hgrpo.trajectories.log_row`).
-            Without it there are no thresholds, and the endpoint cannot be a budget.
+        play: columns method, seed, round, trajectories and replies: the numbers that a run has
+            played by the end of a round, including continuations (`hgrpo.trajectories.log_row`).
+            Without this table there are no thresholds, and the endpoint cannot be a budget.
 
     Raises:
         UserError: an episode appears twice, panels differ or are incomplete, the reference is
@@ -240,13 +240,14 @@ def _arms(episodes: pd.DataFrame, protocol: Protocol) -> tuple[list[str], str | 
     trained = set(played) - {untrained}
     if trained and protocol.reference not in trained and protocol.expects_reference:
         raise UserError(
-            f"the reference arm {protocol.reference!r} has no episodes, only {', '.join(played)}"
+            f"the reference arm {protocol.reference!r} has no episodes; arms with episodes: "
+            f"{', '.join(played)}"
         )
     return order, untrained
 
 
 def _last_rounds(episodes: pd.DataFrame, trained: Sequence[str]) -> dict[str, int]:
-    """Last round of each trained arm; raises unless all runs end at the same round."""
+    """Last round of each trained arm; raise a UserError if runs end at different rounds."""
     last: dict[str, int] = {}
     for method in trained:
         ends = episodes[episodes["method"] == method].groupby("seed")["round"].max()
@@ -256,12 +257,12 @@ def _last_rounds(episodes: pd.DataFrame, trained: Sequence[str]) -> dict[str, in
         last[method] = int(ends.iloc[0])
     if len(set(last.values())) > 1:
         rounds = ", ".join(f"{name}: {end}" for name, end in last.items())
-        raise UserError(f"arms had different budgets; their last rounds are {rounds}")
+        raise UserError(f"arms end at different rounds ({rounds}); train all for the same number")
     return last
 
 
 def _best_temperature(temperatures: pd.DataFrame, score: Score) -> float:
-    """The temperature with the highest validation score; on a tie, the lowest of them."""
+    """The temperature with the highest validation score; ties go to the lowest temperature."""
     validation = temperatures[temperatures["panel"] == VALIDATION]
     if validation.empty:
         raise UserError(

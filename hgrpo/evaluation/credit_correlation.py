@@ -1,4 +1,4 @@
-"""Similarity of the credit of several methods, and checks of the sums of each method's credit.
+"""Rank correlations between the credit of several methods, and checks of each credit's sums.
 
 The credit of a method is a float64 array over the concatenated turns of all trajectories. It is NaN
 at all turns of a trajectory without credit. `lengths`, int [N], are the numbers of turns of the N
@@ -18,12 +18,12 @@ _TIE = 1e-9
 
 
 def correlations(credits: Mapping[str, np.ndarray], lengths: np.ndarray) -> pd.DataFrame:
-    """Spearman's rank correlation of every pair of methods, over turns credited by both.
+    """Compute Spearman's rank correlation between the credit of every pair of methods.
 
     Returns:
         One row per pair, in the order of `credits`:
-        - pooled: the correlation over all these turns
-        - turns: the number of these turns
+        - pooled: the correlation over all turns that both methods credit
+        - turns: the number of such turns
         - within: the mean correlation within a trajectory, over trajectories in which both
           methods' credit varies
         - trajectories: the number of trajectories in `within`

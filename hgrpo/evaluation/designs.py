@@ -1,7 +1,6 @@
-"""Design of a study: whether its arms form an alpha sweep, a factorial or a dose series.
+"""Detects whether the arms of a study form an alpha sweep, a factorial or a dose series.
 
-The design is derived from the settings, so that the workflow can list the figures and tables of a
-study before running it.
+Only settings are used, so that the workflow can list a study's figures and tables before the run.
 """
 
 import json
@@ -39,7 +38,7 @@ class Factorial:
     cells: dict[str, dict[str, Hashable]]
 
     def signs(self, *factors: str) -> dict[str, int]:
-        """Arm -> +1 or -1: the contrast of one factor, or of the interaction of several.
+        """Sign (+1 or -1) of each arm in the contrast of a factor, or of an interaction of several.
 
         A factor's sign is -1 at the reference arm's level. The sign of an interaction is the
         product of its factors' signs.
@@ -58,7 +57,7 @@ class Factorial:
 
 
 def alpha_sweep(methods: Mapping[str, Mapping]) -> dict[str, float]:
-    """Trained arm -> alpha, ascending, if the trained arms form a sweep; otherwise empty.
+    """Map each trained arm to its alpha, ascending; empty if the trained arms do not form a sweep.
 
     A sweep has at least three arms with distinct values of alpha. Their other settings are equal,
     except for names and labels. An arm with alpha 1 (flat GRPO) may also differ in `credit` and
@@ -101,7 +100,7 @@ def factorial(methods: Mapping[str, Mapping], reference: str) -> Factorial | Non
 
 
 def with_figure(methods: Mapping[str, Mapping], figure: str) -> list[str]:
-    """Trained arms whose credit assigner declares this figure."""
+    """Trained arms whose credit assigner declares the given figure."""
     return [
         name
         for name, arm in trained(methods).items()
@@ -124,7 +123,7 @@ def trained(methods: Mapping[str, Mapping]) -> dict[str, Mapping]:
 
 
 def doses(methods: Mapping[str, Mapping]) -> dict[str, float]:
-    """Trained arm -> correlation of its credit with the oracle's, ascending.
+    """Map each trained arm to the correlation of its credit with the oracle's, ascending.
 
     Empty if there are fewer than two distinct correlations. `methods` (arm -> settings) is from
     `hgrpo.stages.comparison.comparison`.
@@ -152,7 +151,7 @@ def _nothing_else_differs(arms: Mapping[str, Mapping], cells: Mapping[str, Mappi
     factors = list(next(iter(cells.values())))
 
     def follows(key: str, factor: str) -> bool:
-        """Whether a setting has one value at each of the factor's two levels."""
+        """Whether the setting is constant within each of the factor's two levels."""
         texts = {
             arm: json.dumps(settings.get(key), sort_keys=True) for arm, settings in flat.items()
         }

@@ -1,4 +1,4 @@
-"""Differences between arms at one endpoint, over seeds and tasks.
+"""Estimates differences between arms at one endpoint, over seeds and tasks.
 
 The variance of a mean difference has two parts. The variance between runs is estimated from all
 arms of the study (`run_spread`). The variance between tasks is s^2(task means) / tasks; it includes
@@ -33,7 +33,7 @@ class Difference:
         mine, theirs: scores [seeds, tasks] of the method and its baseline. If the baseline has an
             A/A twin, `theirs` is the mean over both.
         tables: score tables of the baseline and, if used, its twin.
-        of_runs: variance of the mean difference between runs.
+        of_runs: between-run variance of the mean difference.
     """
 
     estimate: Estimate
@@ -60,7 +60,7 @@ class Runs:
     level: float
 
     def difference(self, method: str, baseline: Arm) -> Difference:
-        """The method's greedy play minus that of the baseline, which has the same seeds."""
+        """Score of the method's greedy play minus the baseline's, paired by seed and task."""
         seeds = self.played[method, GREEDY].seeds
         mine, theirs = self._table((method, GREEDY)), self._table(baseline)
         tables = (theirs,)
@@ -84,13 +84,12 @@ class Runs:
         return score_table(self.played[arm], self.score)
 
     def _alike(self, seeds: Sequence[int]) -> list[str]:
-        """The trained arms with these seeds."""
         return [name for name in self.trained if self.played[name, GREEDY].seeds == list(seeds)]
 
     def _originals(self, names: Sequence[str]) -> dict[str, str]:
-        """Arm -> first arm with the same scores, possibly itself, so that no arm counts twice."""
+        """Map each arm to the first arm with equal scores, so that duplicates count only once."""
         first: dict[bytes, str] = {}
-        # A baseline keeps its name.
+        # The reference is first, so that it is never replaced by an equal arm.
         for name in sorted(names, key=lambda name: name != self.reference):
             first.setdefault(self._table((name, GREEDY)).tobytes(), name)
         return {name: first[self._table((name, GREEDY)).tobytes()] for name in names}

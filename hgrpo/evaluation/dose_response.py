@@ -1,4 +1,4 @@
-"""Dose-response: gain of arms as a function of their credit's correlation with the oracle's."""
+"""Tabulates the gain of arms as a function of their credit's correlation with the oracle's."""
 
 from collections.abc import Iterator, Mapping
 
@@ -8,7 +8,7 @@ from hgrpo.evaluation import thresholds
 from hgrpo.evaluation.comparison import Comparison
 from hgrpo.evaluation.outcomes import GREEDY
 
-# The measures of a table of responses.
+# Values of the column `measure`.
 ENDPOINT, TRAJECTORIES = "endpoint", "trajectories"
 _TIMES = ("value", "lower", "upper")
 
@@ -18,12 +18,12 @@ def responses(comparison: Comparison, known: Mapping[str, float]) -> pd.DataFram
 
     Returns:
         Columns measure, threshold, method, correlation, seed, value, lower, upper, reached,
-        n_seeds, steps, steps_lower and steps_upper. `measure` is `ENDPOINT`, or `TRAJECTORIES` to a
-        threshold. A row without a seed is the arm's mean with its interval. For a threshold it is
-        the restricted mean (`thresholds.summary`), and `reached` is a number of runs. A run that
-        has not reached the threshold by the common horizon has `reached` 0 and the horizon as its
-        value. The correlation is NaN for the reference. Steps are NaN for the endpoint, and for
-        arms that are not in the protocol's `step_trajectories`.
+        n_seeds, steps, steps_lower and steps_upper. `measure` is `ENDPOINT`, or `TRAJECTORIES` for
+        the time to a threshold. A row without a seed has the arm's mean and its interval; for
+        times, it has the restricted mean (`thresholds.summary`) and the number of runs `reached`. A
+        run that has not reached the threshold by the common horizon has `reached` 0 and the horizon
+        as its value. The correlation is NaN for the reference. Steps are NaN for the endpoint and
+        for arms that are not in the protocol's `step_trajectories`.
     """
     arms = {**known, comparison.protocol.reference: float("nan")}
     rows = [*_endpoint(comparison), *_times(comparison)]

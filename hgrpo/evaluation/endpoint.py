@@ -1,4 +1,4 @@
-"""Rounds of an endpoint: an arm's score is the mean over their evaluations."""
+"""Determines the rounds whose evaluations are averaged into an arm's score at the endpoint."""
 
 from collections.abc import Sequence
 
@@ -31,8 +31,8 @@ def round_within(budget: int, played: Sequence[int]) -> int:
     """
     if budget > played[-1]:
         raise ValueError(
-            f"{budget:,} trajectories are more than it played in {_rounds(len(played))}, "
-            f"{played[-1]:,}"
+            f"a budget of {budget:,} trajectories exceeds the {played[-1]:,} played in "
+            f"{_rounds(len(played))}"
         )
     return sum(number <= budget for number in played)
 
@@ -43,19 +43,19 @@ def check_budget(budget: int, rounds: int, trajectories: int) -> None:
     Args:
         budget: number of trajectories.
         rounds: number of rounds of the arm.
-        trajectories: number of training trajectories per round, the least that the arm plays.
+        trajectories: number of training trajectories per round, the minimum that the arm plays.
 
     Raises:
         ValueError: the budget ends before the arm's first round, or after its last.
     """
     if budget < trajectories:
         raise ValueError(
-            f"{budget:,} trajectories are fewer than its first round's {trajectories:,}"
+            f"a budget of {budget:,} trajectories is below the {trajectories:,} of the first round"
         )
     if budget > rounds * trajectories:
         raise ValueError(
-            f"{budget:,} trajectories are more than it trains on in {_rounds(rounds)}, "
-            f"{rounds * trajectories:,}"
+            f"a budget of {budget:,} trajectories exceeds the {rounds * trajectories:,} of "
+            f"{_rounds(rounds)} of training"
         )
 
 

@@ -1,7 +1,7 @@
-"""Paired comparisons of arms with a baseline, with or without verdicts.
+"""Computes paired comparisons of arms with a baseline, with or without verdicts.
 
-A family is all comparisons with one baseline, or a study's declared pairs. Holm's correction is
-applied within each family.
+A family consists of all comparisons with one baseline, or of the pairs that a study declares.
+Holm's correction is applied within each family.
 """
 
 from collections.abc import Sequence
@@ -84,7 +84,7 @@ def _with_repeats(table: pd.DataFrame, estimates: Sequence[Estimate], level: flo
 
 
 def for_the_record(runs: Runs, methods: Sequence[str], baseline: Arm) -> list[dict]:
-    """Paired differences at an undeclared endpoint or score: intervals, but no verdicts."""
+    """Paired differences at an undeclared endpoint or score, with intervals but no verdicts."""
     return [
         _pair(method, baseline) | runs.difference(method, baseline).estimate.columns("difference")
         for method in methods
@@ -101,5 +101,6 @@ def _check_pairs(method: str, mine: Outcomes, baseline: str, theirs: Outcomes) -
     missing += [f"{method} seed {seed}" for seed in theirs.seeds if seed not in mine.seeds]
     if missing:
         raise UserError(
-            f"{method} against {baseline}: no test episodes of {', '.join(missing)} to pair with"
+            f"{method} against {baseline}: test episodes are missing for {', '.join(missing)}; a "
+            "paired comparison requires the same seeds"
         )

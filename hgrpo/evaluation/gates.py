@@ -1,4 +1,4 @@
-"""Gates: conditions on a study's controls, without which its other comparisons prove little.
+"""Checks gates: conditions on a study's controls without which other comparisons prove little.
 
 A gate is a claim about an arm's difference from the reference at the declared endpoint. It uses the
 interval without Holm's correction, because each gate is a separate claim and all are reported. The
@@ -31,22 +31,23 @@ class Gate(Strict):
     points: float | None = Field(
         None,
         gt=0,
-        description="in percentage points; above: minimum difference; equivalent: the margin",
+        description="in percentage points: the minimum difference for `above`, the margin for "
+        "`equivalent`",
     )
 
     notice: float = Field(
         10,
         gt=0,
-        description="true difference in points for the power in the report: the probability that "
-        "the gate passes (above, below) or fails (not_above, no_difference). For `equivalent`, "
-        "power is the probability of passing at a true difference of 0",
+        description="true difference in points at which the report computes the gate's power: the "
+        "probability that it passes (above, below) or fails (not_above, no_difference). For "
+        "`equivalent`, power is the probability of passing at a true difference of 0",
     )
 
     @model_validator(mode="after")
     def _points_are_read(self) -> Self:
         readers = ("above", "equivalent")
         refuse_unread(self, ("points", self.expect in readers, "expect: above or equivalent"))
-        others = "another `expect` than equivalent"
+        others = "an `expect` other than equivalent"
         refuse_unread(self, ("notice", self.expect != "equivalent", others))
         if self.expect == "equivalent" and self.points is None:
             raise ValueError("`expect: equivalent` requires the margin `points`")

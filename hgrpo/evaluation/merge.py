@@ -19,7 +19,7 @@ NAMED = 3  # maximum number of tasks listed in an error message
 
 
 def merge_episodes(paths: Sequence[Path], methods: Sequence[str] | None = None) -> pd.DataFrame:
-    """Read all episodes into one checked table whose order is independent of that of `paths`.
+    """Read all episodes into one checked table; the order of `paths` does not affect it.
 
     `methods` are the required arms; None accepts any.
 
@@ -32,23 +32,22 @@ def merge_episodes(paths: Sequence[Path], methods: Sequence[str] | None = None) 
         raise UserError("no episodes: pass at least one episodes.parquet")
     frame = pd.concat([_read_episodes(path) for path in paths], ignore_index=True)
     if absent := [name for name in methods or () if name not in set(frame["method"])]:
-        raise UserError(f"no episodes of {', '.join(absent)} in the {len(paths)} files given")
+        raise UserError(f"none of the {len(paths)} files has episodes of {', '.join(absent)}")
     check_episodes(frame)
     return frame.sort_values([*EVALUATION, "task_id"], ignore_index=True)
 
 
 def _read_episodes(path: Path) -> pd.DataFrame:
-    """Read the columns `COLUMNS` of one file."""
     table = parquet.read(path)
     if lacking := [name for name in COLUMNS if name not in table.column_names]:
-        raise UserError(f"{path}: columns missing: {', '.join(lacking)}")
+        raise UserError(f"{path}: missing columns: {', '.join(lacking)}")
     if not len(table):
-        raise UserError(f"{path}: no episodes in it")
+        raise UserError(f"{path}: the table contains no episodes")
     return parquet.check_numbers(table.select(COLUMNS), path).to_pandas()
 
 
 def check_episodes(frame: pd.DataFrame) -> None:
-    """Raise a UserError unless all evaluations of a panel have the same tasks, each once."""
+    """Raise a UserError unless all evaluations of a panel play the same tasks exactly once."""
     twice = frame[frame.duplicated([*EVALUATION, "task_id"])]
     if len(twice):
         *key, task = twice[[*EVALUATION, "task_id"]].iloc[0]

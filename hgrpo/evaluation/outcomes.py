@@ -1,4 +1,4 @@
-"""Outcomes and scores of an arm, as tables [seeds, tasks]."""
+"""Arranges the outcomes and scores of an arm as tables [seeds, tasks]."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -63,7 +63,7 @@ def mean_outcomes(
         lacking = [f", seed {seed}" for seed in seeds if seed not in played.seeds]
         raise UserError(
             f"{method}: no test episodes of round {number}{''.join(lacking[:1])} at temperature "
-            f"{temperature:g}, which an endpoint requires"
+            f"{temperature:g}; an endpoint requires them"
         )
     return Outcomes(
         np.mean([played.success for played in by_round.values()], axis=0),

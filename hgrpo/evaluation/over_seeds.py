@@ -1,4 +1,4 @@
-"""Intervals and tests for one value per seed, without sampling error from tasks.
+"""Intervals and tests for one value per seed, which ignore sampling error from tasks.
 
 Two arms are compared by their differences, paired by seed.
 """
@@ -43,7 +43,7 @@ def seed_bootstrap(
     seeds, mean = len(values), values.mean()
     weights = rng.multinomial(seeds, np.full(seeds, 1 / seeds), replicates) / seeds
     means = weights @ values
-    # Ties with the sample mean count half, because otherwise few seeds would look biased.
+    # Ties with the sample mean count half; otherwise the mean of few seeds would look biased.
     below = ((means < mean).mean() + (means <= mean).mean()) / 2
     bias = stats.norm.ppf(below)
     apart = values - mean
@@ -66,7 +66,7 @@ def equivalence(values: np.ndarray, margin: float) -> float:
         ValueError: `values` is not a vector with at least one seed, or the margin is not positive.
     """
     if not margin > 0:
-        raise ValueError(f"expected a positive margin, not {margin}")
+        raise ValueError(f"expected a positive margin, got {margin}")
     estimate = seed_interval(values)
     if estimate.n_seeds == 1:
         return 1.0
@@ -79,5 +79,5 @@ def equivalence(values: np.ndarray, margin: float) -> float:
 def _vector(values: np.ndarray) -> np.ndarray:
     values = np.asarray(values, dtype=float)
     if values.ndim != 1 or not len(values):
-        raise ValueError(f"expected a vector [seeds >= 1], not shape {values.shape}")
+        raise ValueError(f"expected a vector [seeds >= 1], got shape {values.shape}")
     return values

@@ -46,7 +46,7 @@ class Protocol:
 
     @property
     def expects_reference(self) -> bool:
-        """Whether the reference must have episodes: `methods` includes it or is empty."""
+        """Whether the reference must have episodes, i.e. `methods` includes it or is empty."""
         return not self.methods or self.reference in self.methods
 
     @property
@@ -62,11 +62,11 @@ def played_endpoints(
     last: Mapping[str, int],
     play: pd.DataFrame,
 ) -> dict[str, dict[Arm, Outcomes]]:
-    """Endpoint -> arm -> outcomes; the declared endpoint is first.
+    """Compute the outcomes by endpoint and arm; the declared endpoint is first.
 
     Args:
         last: arm -> its last round.
-        play: cumulative trajectories of each run at the end of each round, used by a budget only.
+        play: cumulative trajectories of each run by round; only an endpoint with a budget uses it.
 
     Raises:
         UserError: the budget is outside a run's rounds, or episodes or `play` are missing.
@@ -93,7 +93,7 @@ def played_endpoints(
 def others_than_declared(
     played: Mapping[str, Played], settings: StatisticsConfig, partial: bool
 ) -> Iterator[tuple[str, Score]]:
-    """(endpoint, score) pairs other than the declared one.
+    """Yield all pairs (endpoint, score) other than the declared pair.
 
     Endpoints with equal outcomes, such as all endpoints of a single round, appear once. Returns are
     included if episodes can earn partial reward (`partial`), or if they are the declared score.

@@ -1,8 +1,8 @@
 """Minimum detectable effects, and the number of seeds required to detect a given difference.
 
-Power is that of the t test in `differences`. Its statistic has a noncentral t distribution whose
-noncentrality is the true difference over its standard error. A study's estimates are used in place
-of the true values.
+Power refers to the t test in `differences`. The test's statistic has a noncentral t distribution
+whose noncentrality is the true difference divided by its standard error. A study's estimates
+replace the unknown true values.
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ from hgrpo.evaluation.statistics import FEWEST_SEEDS, LEVEL, Estimate
 
 POWER = 0.8
 DIFFERENCES = (0.03, 0.05, 0.10)
-# More seeds are impractical; use more tasks, or settle for a larger difference.
+# Upper limit of the search for a number of seeds, because more seeds would be impractical.
 MOST_SEEDS = 200
-# Smaller variances between runs are floating-point errors.
+# Variances between runs up to this size are treated as floating-point errors.
 _ROUNDING = 1e-18
 
 
@@ -28,7 +28,7 @@ class Spread:
 
     Attributes:
         runs: between-run variance of a single seed's difference, from all arms (`run_spread`).
-        tasks: variance of the tasks' expected means over seeds.
+        tasks: variance between tasks of a task's expected mean over seeds.
         residual: variance explained by neither seed nor task.
         n_tasks: number of tasks.
         freedom: degrees of freedom of `runs` per seed beyond the first.
@@ -43,7 +43,7 @@ class Spread:
     def error(self, n_seeds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Standard error of the mean difference for each number of seeds, and degrees of freedom.
 
-        The variance of the tasks' means contains the residual of each task's mean over the seeds.
+        A task's mean over the seeds also has residual variance, divided by the number of seeds.
 
         Args:
             n_seeds: numbers of seeds [k], each at least 2.
@@ -94,9 +94,9 @@ def critical(
 
 
 def probability_above(limit: float, truth: float, estimate: Estimate) -> float:
-    """Probability that a repeat's t value exceeds `limit` if the true difference is `truth`.
+    """Probability that the t value of a repeated study exceeds `limit`; 1 or 0 without error.
 
-    It is 1 or 0 if the standard error is 0.
+    `truth` is the assumed true difference.
     """
     if estimate.standard_error == 0:
         return float(truth > 0)
@@ -105,7 +105,7 @@ def probability_above(limit: float, truth: float, estimate: Estimate) -> float:
 
 
 def repeats_alike(estimate: Estimate, verdict: str, family: int, level: float = LEVEL) -> float:
-    """Probability that a repeat of the study gives a comparison the same verdict.
+    """Probability that a repeat of the study reaches the same verdict on a comparison.
 
     The observed difference is used as the true one. For `better` and `worse` it overestimates the
     true difference on average, so fewer repeats agree.
@@ -176,7 +176,7 @@ def seeds_table(spreads: Sequence[Spread], n_seeds: int, level: float) -> pd.Dat
 
     Args:
         spreads: components of each comparison of a family.
-        n_seeds: number of seeds behind the components.
+        n_seeds: number of seeds from which the components were estimated.
         level: confidence level.
     """
     if not any(seeds_differ(each.runs) for each in spreads):

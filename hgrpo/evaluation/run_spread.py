@@ -1,4 +1,4 @@
-"""Spread between runs of an arm, estimated jointly from all arms of a study.
+"""Estimates the spread between runs of an arm, jointly from all arms of a study.
 
 The runs of a study form a table of arms by seeds. The model is
 
@@ -8,9 +8,9 @@ where the shift is common to all arms that share a seed's random numbers. The no
 poorly estimated from its few runs: if they happen to agree, its differences look certain. The
 variance of the noise is therefore the residual mean square of the whole table, with
 (arms - 1) (seeds - 1) degrees of freedom. An arm's own variance is used only where it is larger,
-so a noisier arm never borrows the precision of the others. It has its own degrees of freedom if it
-is significantly larger (F test at 5 %), or, for the baseline, which enters all comparisons of a
-family, whenever it is larger. docs/statistics.md has the simulation behind this rule. Source of the
+so a noisier arm never borrows the precision of the others. This variance gets separate degrees of
+freedom if it is significantly larger (F test at 5 %); for the baseline, which is in all comparisons
+of a family, whenever it is larger. docs/statistics.md simulates this rule. Source of the
 mean squares: Searle, Casella and McCulloch 1992, Variance Components, chapter 4.
 
 Arrays may have leading axes of independent repeats.
@@ -27,7 +27,7 @@ WIDE = 0.95
 
 @dataclass(frozen=True)
 class RunSpread:
-    """Variances of one run; [...] are axes of repeats.
+    """Variances of a single run's score; [...] are axes of independent repeats.
 
     Attributes:
         arms: variance of each arm's noise, at least the pooled one, [..., arms].
@@ -62,9 +62,9 @@ class RunSpread:
         return self._combined(self._of(arm), theirs)
 
     def from_both(self, arm: np.ndarray | int, reference: int) -> tuple[np.ndarray, np.ndarray]:
-        """`difference` from the mean of the reference and its twin.
+        """As `difference`, but the baseline is the mean of the reference and its twin.
 
-        Per seed, it contains half of the seed's shift and half of the twin's.
+        Half of a seed's shift cancels, and half of the twin's separate shift is added.
         """
         both = (self.arms[..., [reference]] + self.twin[..., None]) / 4
         noisier = self.noisier[..., [reference]] | (self.twin > self.pooled)[..., None]
@@ -72,7 +72,7 @@ class RunSpread:
         return self._combined(self._of(arm), theirs, shifts=0.5)
 
     def of_twin(self, reference: int) -> tuple[np.ndarray, np.ndarray]:
-        """`difference` between the twin and its reference, which share no shift."""
+        """As `difference`, for the twin and its reference, whose shifts are independent."""
         both = self.arms[..., [reference]] + self.twin[..., None]
         return self._combined((both, np.array(2 * (self.n_seeds - 1))), shifts=2)
 

@@ -141,12 +141,12 @@ class EvaluationConfig(StatisticsConfig):
         if any(value < 0 for value in values) or len(set(values)) < len(values):
             raise ValueError("expected distinct temperatures of at least 0")
         if 0 not in values:
-            raise ValueError("0 (greedy) is missing, at which arms are compared; add it")
+            raise ValueError("0 (greedy) is missing; add it, because arms are compared at 0")
         return values
 
     @property
     def panel_sizes(self) -> dict[str, int]:
-        """Panel -> number of games per evaluation, in the order of play."""
+        """Number of games per evaluation on each panel, in the order of play."""
         return {"validation": self.validation_games, "test": self.test_games}
 
 

@@ -1,4 +1,4 @@
-"""Credit of every method of a study on the same stored rollouts.
+"""Computes the credit of every method of a study on the same stored rollouts.
 
 Methods with the same assigner settings and fitted model share one computation. Assigners that play
 episodes to compute credit are limited to the first groups.
@@ -159,7 +159,7 @@ def compute(
     try:
         assigner = make_assigner(computation.credit, replace(context, fitted=computation.fitted))
         if not declared.reads_embeddings:
-            # Copied, because an assigner may store embeddings in the turns, which TurnRD reads.
+            # Copied, because an assigner may store embeddings in the turns, and TurnRD reads those.
             groups = [_copied(group) for group in groups]
         began = time.perf_counter()
         rows = []

@@ -1,4 +1,4 @@
-"""Uncertainty of success rates over seeds and tasks, and verdicts.
+"""Estimates the uncertainty of success rates over seeds and tasks, and derives verdicts.
 
 All seeds play the same panel, so outcomes form a crossed table [seeds, tasks], and both the seeds
 and the tasks are random samples. The usual method is a two-level bootstrap, which resamples seeds
@@ -11,9 +11,9 @@ two levels but uses unbiased variances and a t quantile:
 
 where v_seeds and v_tasks are the two terms of se^2. The degrees of freedom are from Satterthwaite
 1946, "An Approximate Distribution of Estimates of Variance Components"
-(https://doi.org/10.2307/3002019). This interval has its nominal coverage, but its t distribution
-has too thin tails for verdicts on many arms. Differences between arms and their verdicts are in
-`hgrpo.evaluation.differences`.
+(https://doi.org/10.2307/3002019). This interval has its nominal coverage, but the tails of its t
+distribution are too thin for verdicts on many arms. Differences between arms and their verdicts are
+in `hgrpo.evaluation.differences`.
 
 With one seed only tasks vary. The interval would describe this run and not the method, so tables
 omit it (`Estimate.columns`).
@@ -136,8 +136,8 @@ def rate_interval(success: np.ndarray, level: float = LEVEL) -> Estimate:
 def mean_interval(values: np.ndarray, level: float = LEVEL) -> Estimate:
     """Mean of a crossed table [seeds, tasks] of real numbers, and its t interval.
 
-    For returns and their paired differences. Returns are not counts, so there are no pseudo-tasks
-    and the interval is not clipped.
+    It is used for returns and their paired differences. Returns are not counts, so there are no
+    pseudo-tasks and the interval is not clipped.
     """
     values = _table(values)
     error, freedom = two_level_variance(values)
@@ -170,9 +170,9 @@ def holm(p_values: list[float]) -> list[float]:
 def of_pairs(different: list[float], equivalent: list[float]) -> tuple[list[float], list[float]]:
     """Adjusted p-values of a difference test and an equivalence test of each pair.
 
-    The null hypotheses of a pair, a difference of 0 and a difference outside the margin, exclude
-    each other, so at most m of the 2m hypotheses are true. The factor of a step in Holm's procedure
-    is then the smaller of two numbers: remaining hypotheses, and pairs with a remaining hypothesis.
+    A pair's two null hypotheses (a difference of 0, and a difference outside the margin) exclude
+    each other, so at most one per pair is true. The factor of a step in Holm's procedure is
+    therefore the number of pairs with a remaining hypothesis, not the number of hypotheses.
     Source: Shaffer 1986, "Modified Sequentially Rejective Multiple Test Procedures"
     (https://doi.org/10.1080/01621459.1986.10478341).
 
@@ -240,5 +240,5 @@ def with_verdicts(table: pd.DataFrame, level: float) -> pd.DataFrame:
 def _table(values: np.ndarray) -> np.ndarray:
     values = np.asarray(values, dtype=float)
     if values.ndim != 2 or values.shape[0] < 1 or values.shape[1] < 2:
-        raise ValueError(f"expected a table [seeds, tasks >= 2], not shape {values.shape}")
+        raise ValueError(f"expected a table [seeds, tasks >= 2], got shape {values.shape}")
     return values

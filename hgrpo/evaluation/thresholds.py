@@ -1,4 +1,4 @@
-"""Number of trajectories until an arm reaches a score threshold, with censoring.
+"""Estimates the number of trajectories until an arm reaches a score threshold, with censoring.
 
 All trajectories count, including continuations (`hgrpo.trajectories.log_row`). A run reaches a
 threshold in the first round whose greedy test score is at least as high. Times are ends of rounds,
@@ -9,7 +9,7 @@ Sources: Kaplan and Meier 1958, "Nonparametric Estimation from Incomplete Observ
 (https://doi.org/10.1080/01621459.1958.10501452); Royston and Parmar 2013, "Restricted mean survival
 time" (https://doi.org/10.1186/1471-2288-13-152).
 
-Times have no verdicts.
+No verdict is given on these times.
 """
 
 from collections.abc import Sequence
@@ -159,7 +159,7 @@ def common_horizon(first: pd.DataFrame) -> float:
 
 
 def _ends(values: pd.Series, level: float, prefix: str) -> dict[str, float]:
-    if values.nunique() < 2:  # equal times, rounded up to ends of rounds, do not show the spread
+    if values.nunique() < 2:  # times are rounded up to ends of rounds, so equal ones hide spread
         lower = upper = np.nan
     else:
         estimate = seed_interval(values.to_numpy(), level)

@@ -1,4 +1,4 @@
-"""Pairs of arms that are the same method under two names: advantages are equal up to scale.
+"""Finds arms that are the same method under two names: their advantages are equal up to scale.
 
 For advantages a and b over the same turns, the unexplained share after scaling is
 
@@ -35,8 +35,8 @@ def twins(
 ) -> pd.DataFrame:
     """Pairs that are, or nearly are, the same method: names, labels and the share `unexplained`.
 
-    The arms of a pair differ only in settings of their advantages. Only the first of declared twins
-    (arms that differ in their random numbers only) is included. Null controls are excluded.
+    The arms of a pair differ only in settings of their advantages. Of declared twins (arms that
+    differ only in their random numbers), the first is included. Null controls are excluded.
 
     Args:
         advantages: for the rollouts of each policy, method -> float64 [turns]; NaN for turns

@@ -1,4 +1,4 @@
-"""A batch of all seeds as dense tensors, a rule's view of it, and the rule's result."""
+"""Data of update rules: a batch of all seeds, its evaluation under a policy, and the loss."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -36,13 +36,13 @@ class Rollout:
     by `mask` and `keep`, never dropped. The first axis of every tensor is the axis of seeds.
     """
 
-    # Prompts or features [S, N, ...] by view, which is a policy's representation of the task.
+    # Prompts or features [S, N, ...], keyed by view: a policy's representation of the task.
     inputs: Mapping[str, Tensor]
     # int64 [S, N, K, M, T]
     actions: Tensor
     # Log-probs of the actions at sampling time, in nats, [S, N, K, M, T].
     behaviour: Tensor
-    # Rewards [S, N, K], with and without reward noise.
+    # Rewards [S, N, K]; `rewards` contains reward noise, `clean` does not.
     rewards: Tensor
     clean: Tensor
     # 1 for valid tokens, 0 for padding, [S, N, K, M, T].
@@ -58,7 +58,7 @@ class Rollout:
     # E[R | input] of the behaviour policy, [S, N].
     expected: Tensor | None = None
     candidates: Candidates | None = None
-    # Tensors of specific pieces, such as a teacher's log-probs, by name.
+    # Tensors that only some sandbox pieces use, such as a teacher's log-probs, by name.
     extras: Mapping[str, Tensor] = field(default_factory=dict)
 
     @property
@@ -68,16 +68,16 @@ class Rollout:
 
     @property
     def group_size(self) -> int:
-        """K."""
+        """Number of rollouts per group, K."""
         return self.actions.shape[2]
 
     def restricted(self, keep: Tensor) -> "Rollout":
-        """The batch with all rollouts excluded that have a 0 in `keep` [S, N, K]."""
+        """The batch, with rollouts that have a 0 in `keep` [S, N, K] excluded from the update."""
         return replace(self, keep=self.keep * keep)
 
 
 def choose(batches: Sequence[Rollout], which: Sequence[int], age: Tensor) -> Rollout:
-    """Take each seed s from batch `which[s]`; return one batch of age `age` [S]."""
+    """Assemble one batch with seed s taken from `batches[which[s]]`, and ages `age` [S]."""
     if len(set(which)) == 1:
         return replace(batches[which[0]], age=age)
 
@@ -128,12 +128,12 @@ class Questions(NamedTuple):
 
 @dataclass(frozen=True)
 class Seen:
-    """A batch under the current weights.
+    """A batch, evaluated under the current weights of the policy.
 
     `table` [S, N, K, M, T, V] contains the log-probs of all actions, with gradient. `baseline` is
     subtracted from rewards; it has no gradient and is broadcastable to [S, N, K, M, T]. `scored`
     [T] is 1 for positions that affect the reward. `oracle` [S, N, 1, 1, T, V] is the table along
-    the correct answer, for rules that declare it.
+    the correct answer, for rules with `oracle`.
     """
 
     rollout: Rollout
@@ -198,7 +198,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Term:
-    """A rule's loss for each seed, [S], and log columns, [S] each."""
+    """The loss of a rule for each seed, [S], and log columns, [S] each."""
 
     loss: Tensor
     metrics: Mapping[str, Tensor] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Clipped surrogates. Tensors are float, of equal shapes, one entry per sampled token."""
+"""Clipped surrogate losses; tensors are float, of equal shapes, with one entry per token."""
 
 from pydantic import Field
 
@@ -56,14 +56,14 @@ def clip_fraction(
 def surrogate(
     seen: Seen, advantages: Tensor, low: float, high: float
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """The terms of `ppo_clip` on a batch of the sandbox, and log columns, [S] each."""
+    """Per-token losses `ppo_clip` of a sandbox batch, and log columns, [S] each."""
     old = seen.rollout.behaviour
     columns = {"adv_abs_mean": advantages.abs(), "ratio_mean": ratios(seen.logprobs, old)}
     return ppo_clip(seen.logprobs, old, advantages, low, high), seen.means(columns)
 
 
 class PPOClip(TokenRule):
-    """The clipped surrogate of PPO, the default of agents; `training` sets the clip range."""
+    """The clipped surrogate of PPO, the default rule of agents; `training` has the clip range."""
 
     piece = ""
     agents = True
@@ -83,7 +83,7 @@ class DualClip(PPOClip):
     """PPOClip with a bound on the loss of tokens with a negative advantage."""
 
     bound: float = Field(
-        3.0, gt=1, description="maximum loss for a negative advantage, in multiples of its size"
+        3.0, gt=1, description="maximum loss for negative advantages, in multiples of |advantage|"
     )
 
     def terms(self, logprobs: Tensor, old: Tensor, advantages: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from hgrpo.formulas.tensors import Tensor, torch
 
 
 def delight(logprobs: Tensor, advantages: Tensor) -> Tensor:
-    """A s with the surprisal s = -log p in nats; no gradient."""
+    """Advantage A times surprisal s = -log p, in nats; no gradient."""
     return (advantages * -logprobs).detach()
 
 

@@ -1,4 +1,4 @@
-"""Variants of DG for the sandbox: other credit, weights and screens, and supervised terms.
+"""Variants of DG for the sandbox, with different credit, weights, screens or supervised terms.
 
 All except Kondo's screen and the cross-entropy come from the original sandbox.
 """
@@ -32,11 +32,11 @@ def mean_to_go(correct: Tensor, scored: Tensor) -> Tensor:
 
 
 class DGToken(Gate):
-    """DG on the mean correctness from the token on, minus the collision probability.
+    """DG on the mean correctness from each token on, minus the collision probability.
 
-    The credit comes from the original and requires the correctness of each token. Nothing is
-    subtracted at positions that do not affect the reward, so all tokens there are reinforced,
-    because rewards-to-go are at least 0.
+    The credit comes from the original and requires the correctness of each token. At positions that
+    do not affect the reward, nothing is subtracted. All tokens there are reinforced, because
+    rewards-to-go are at least 0.
     """
 
     agents_lack = "a reward for every token"
@@ -73,7 +73,9 @@ class DGEntropyGuard(Gate):
     The factor comes from the original. It depends only on the probability of the sampled token.
     """
 
-    strength: float = Field(0.5, ge=0, le=1, description="weight reduction of a certain success")
+    strength: float = Field(
+        0.5, ge=0, le=1, description="weight reduction for a success with probability 1"
+    )
 
     def term(self, seen: Seen) -> Term:
         gates, actions = self.gates(seen), seen.table.shape[-1]
@@ -129,7 +131,7 @@ def shrunk_advantages(advantages: Tensor, uncertainty: Tensor, scale: float) -> 
 
 
 class Doubt(Gate):
-    """Base class with the weight of the rewards' standard deviation."""
+    """Base class of DG variants that use the standard deviation of rewards, with its weight."""
 
     scale: float = Field(1.0, ge=0, description="weight of the standard deviation of rewards")
 
@@ -137,7 +139,7 @@ class Doubt(Gate):
 class UncertaintyDG(Doubt):
     """DG with the standard deviation of rewards subtracted inside the gate.
 
-    This measure of uncertainty comes from the original; no model estimates it.
+    This measure of uncertainty comes from the original. It is not a model's estimate.
     """
 
     def term(self, seen: Seen) -> Term:
@@ -213,7 +215,7 @@ def keep_probabilities(delight: Tensor, keep: float, eta: float) -> Tensor:
 
 
 def kondo_keep(delight: Tensor, draws: Tensor, keep: float, eta: float) -> Tensor:
-    """1 for samples that pass, else 0, float [..., B]; the sample of most delight always passes.
+    """1 for samples that pass, else 0, float [..., B]; the one with most delight always passes.
 
     `draws` are uniform in [0, 1), [..., B]; a sample passes if its draw is below its probability.
     """
@@ -226,9 +228,9 @@ def kondo_keep(delight: Tensor, draws: Tensor, keep: float, eta: float) -> Tenso
 class Kondo(DG):
     """DG on rollouts with high delight, which is advantage times surprisal.
 
-    Kept: the stochastic screen by a price of delight. The delight of a rollout is the maximum over
-    its tokens under the behaviour policy. Advantages in the screen are rewards minus the collision
-    probability, regardless of the run's `baseline`.
+    Kept: the stochastic screen, which compares delight with a price. The delight of a rollout is
+    the maximum over its tokens under the behaviour policy. Advantages in the screen are rewards
+    minus the collision probability, regardless of the run's `baseline`.
     """
 
     agents = False
@@ -272,10 +274,10 @@ class Correction(Gate):
 
 
 class SelfDistillDG(Correction):
-    """DG on the correctness of each token, plus a cross-entropy with the same gate.
+    """DG on each token's own correctness, plus a cross-entropy with the same gate.
 
-    Credit and correction come from the original. The correct answer replaces the answer of a
-    correcting model.
+    Credit and correction come from the original. The targets are the correct answers instead of a
+    correcting model's answers.
     """
 
     def term(self, seen: Seen) -> Term:
@@ -293,8 +295,9 @@ class SelfDistillDG(Correction):
 class SCOPELite(Correction):
     """DG, plus a cross-entropy on failed rollouts from their first wrong token on.
 
-    The correction comes from the original. The correct answer replaces the answer of a correcting
-    model. The cross-entropy is a mean over the scored tokens of these suffixes.
+    The correction comes from the original. The targets are the correct answers instead of a
+    correcting model's answers. The cross-entropy is a mean over the scored tokens from the first
+    wrong token on.
     """
 
     def term(self, seen: Seen) -> Term:

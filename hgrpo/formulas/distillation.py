@@ -27,7 +27,7 @@ from hgrpo.formulas.rule import Rule
 from hgrpo.formulas.tensors import Tensor, check_shapes, torch
 
 Support = Literal["student", "teacher", "intersection"]
-# A finite log 0, because infinity would make the gradient NaN if S is empty or the vocabulary.
+# A finite value for log 0: with -inf, the gradient is NaN if S is empty or the whole vocabulary.
 _LOG_ZERO = -1e9
 
 
@@ -83,7 +83,7 @@ class OPDReverseKL(Rule):
 
 
 class OPDPG(Rule):
-    """A clipped policy gradient with the reward of a token as its advantage.
+    """A clipped policy gradient with each token's reward as its advantage.
 
     Kept: log q - log p as the reward of a sampled token. Omitted: credit for later tokens, sampling
     from the teacher, and normalisation by length.
@@ -92,7 +92,7 @@ class OPDPG(Rule):
     piece = "opd"
     needs = ("ratios",)
 
-    # At 0, rounding would determine which tokens train.
+    # At 0, rounding errors would determine which tokens have a gradient.
     clip: float = Field(0.2, gt=0, description="ratios are clipped to [1 - clip, 1 + clip]")
 
     def term(self, seen: Seen) -> Term:
@@ -229,7 +229,7 @@ class OPDTopKReverseKL(Truncation):
 class OPDTopKRenormalised(Truncation):
     """The reverse KL of both distributions conditioned on the set.
 
-    A control of OPDTopKReverseKL that is not in the original.
+    This is a control for OPDTopKReverseKL, and is not in the original.
     """
 
     needs = ("truncates", "several_tokens")
@@ -241,7 +241,7 @@ class OPDTopKRenormalised(Truncation):
 class OPDTopKTail(Truncation):
     """The reverse KL with all tokens outside the set merged into one.
 
-    A control of OPDTopKReverseKL that is not in the original.
+    This is a control for OPDTopKReverseKL, and is not in the original.
     """
 
     def divergence(self, student: Tensor, teacher: Tensor, support: Tensor) -> Tensor:
@@ -249,9 +249,9 @@ class OPDTopKTail(Truncation):
 
 
 class OPDTopKForwardKL(Truncation):
-    """The terms of the forward KL within the set, weighted by the teacher.
+    """The forward KL restricted to the set, with tokens weighted by the teacher.
 
-    A control of OPDTopKReverseKL that is not in the original.
+    This is a control for OPDTopKReverseKL, and is not in the original.
     """
 
     def divergence(self, student: Tensor, teacher: Tensor, support: Tensor) -> Tensor:

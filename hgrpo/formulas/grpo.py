@@ -1,4 +1,4 @@
-"""GRPO and variants: clipped surrogates with advantages relative to a group or candidates.
+"""GRPO and its variants: clipped surrogates with advantages over a group or candidates.
 
 See `clip.ppo_clip`, `group.z_scores`, `group.centred` and `kl.kl_k3` for sources.
 """
@@ -17,7 +17,7 @@ from hgrpo.formulas.kl import kl_k3
 from hgrpo.formulas.rule import CANDIDATES, GROUPS, Rule
 from hgrpo.formulas.tensors import Tensor
 
-# Advantages of the rewards [S, N, K] of groups.
+# Functions from the rewards [S, N, K] of groups to advantages of the same shape.
 _NORMS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "std": lambda rewards: z_scores(rewards, -1),
     "mean": lambda rewards: centred(rewards, -1),
@@ -26,9 +26,9 @@ _NORMS: Mapping[str, Callable[[Tensor], Tensor]] = {
 
 
 class Clip(Rule):
-    """A symmetric clip, and a KL penalty to the old policy."""
+    """Base class of rules with a symmetric clip and a KL penalty to the old policy."""
 
-    # At 0, rounding would determine which tokens train. The same holds for the clips below.
+    # At 0, rounding errors would determine which tokens have a gradient, as for the clips below.
     clip: float = Field(0.2, gt=0, description="ratios are clipped to [1 - clip, 1 + clip]")
     beta: float = Field(0.04, ge=0, description="weight of the k3 KL penalty to the old policy")
 
@@ -56,7 +56,7 @@ class GRPO(Clip):
 
     def term(self, seen: Seen) -> Term:
         advantages = _NORMS[self.norm](seen.rollout.rewards)
-        # Ratios are positive, so the band from 0 to infinity does not clip.
+        # Clipping positive ratios to [0, infinity] has no effect.
         band = (1.0, math.inf) if self.clip is None else (self.clip, self.clip)
         terms, metrics = _clipped(seen, advantages, *band, self.beta)
         reduce = _over_rollouts if self.reduction == "rollout" else Seen.mean
@@ -67,7 +67,7 @@ class DrGRPO(Clip):
     """GRPO with centred rewards and sums over tokens.
 
     Kept: centred rewards, and sums over tokens. All outputs have equal lengths, so there is no
-    length bias. Changed: GRPO's penalty is kept, as in the original.
+    length bias. Changed: the KL penalty of GRPO is added, as in the original.
     """
 
     grouped = True

@@ -2,7 +2,7 @@
 
 from hgrpo.formulas.tensors import Tensor, check_shapes, torch
 
-# Bound of log ratios; larger ones only occur between unrelated policies.
+# Bound of log ratios; larger values occur only between unrelated policies.
 _LARGEST_LOG_RATIO = 20.0
 
 

@@ -31,7 +31,7 @@ def of_piece(piece: str) -> dict[str, type[Rule]]:
 
 
 def known() -> list[str]:
-    """Names of all rules that train agents."""
+    """Names of all rules that can train agents."""
     return [name for name, rule in every().items() if rule.agents]
 
 
@@ -41,10 +41,10 @@ def module_name(rule: str) -> str:
 
 
 def load(rule: str) -> type[Rule]:
-    """A rule that trains agents.
+    """Return the rule of this name, which must be able to train agents.
 
     Raises:
-        ValueError: no rule has that name, or its requirements are not met by agents' tasks.
+        ValueError: no rule has that name, or agents' tasks do not meet its requirements.
     """
     lacks = rule in every() and every()[rule].agents_lack
     if lacks:

@@ -40,7 +40,7 @@ def kl_k3(logprobs: Tensor, reference: Tensor) -> Tensor:
     return torch.expm1(d) - d
 
 
-# By `training.kl.form`; `kl_penalty` adds `k3_ratio`.
+# Estimators by `training.kl.form`, except `k3_ratio`, which is in `kl_penalty`.
 KL_FORMS: Mapping[KlForm, Callable[[Tensor, Tensor], Tensor]] = {
     "k2": kl_k2,
     "k3": kl_k3,

@@ -1,4 +1,4 @@
-"""A teacher's reward: success minus a penalty for surprising the student.
+"""Rewards of a teacher: success, reduced for rollouts that surprise the student.
 
 See "Pedagogical RL", https://noahziems.com/pedagogical-rl. Tensors have one entry per rollout;
 `penalty` is at least 0, for example `spike`.
@@ -30,7 +30,7 @@ def product_reward(success: Tensor, penalty: Tensor, strength: float) -> Tensor:
 
 
 def additive_reward(success: Tensor, penalty: Tensor, strength: float) -> Tensor:
-    """Success - strength penalty: an expected failure can earn more than a surprising success."""
+    """Success - strength * penalty: an expected failure can earn more than a surprising success."""
     return success - strength * penalty
 
 
@@ -76,7 +76,7 @@ class StudentGRPO(Rule):
     # Whether a teacher explores in place of the student.
     teaches: ClassVar[bool] = False
 
-    # At 0, rounding would determine which tokens train.
+    # At 0, rounding errors would determine which tokens have a gradient.
     clip: float = Field(0.2, gt=0, description="ratios are clipped to [1 - clip, 1 + clip]")
 
     def term(self, seen: Seen) -> Term:
@@ -87,9 +87,9 @@ class StudentGRPO(Rule):
 
 
 class TeacherRL(StudentGRPO):
-    """The teacher's reward is success minus the student's mean surprisal; plain imitation.
+    """The teacher is rewarded for success minus the student's surprisal; imitation is plain.
 
-    A control from the original.
+    This is a control from the original.
     """
 
     needs = ("groups", "teacher_steps", "penalty_counts")
@@ -132,7 +132,7 @@ class TeacherRL(StudentGRPO):
 
 
 class PedagogicalRL(TeacherRL):
-    """The teacher's reward is success times learnability for the student; gated imitation.
+    """The teacher is rewarded for success times learnability; imitation by the student is gated.
 
     Kept: success times learnability, the spike, and gated imitation. Other values of `reward`,
     `penalty`, `imitation` and `imitated` are controls.
@@ -153,9 +153,9 @@ class PedagogicalRL(TeacherRL):
     imitation: Literal["gated", "plain"] = Field(
         "gated", description="gated: tokens that surprise the student have less weight"
     )
-    beta: float = Field(5.0, gt=0, description="spike: sharpness of the soft maximum, per nat")
-    kappa: float = Field(4.0, gt=0, description="gated: steepness of the gate, per nat")
-    gamma: float = Field(-2.5, description="gated: log-prob at which the gate is 1/2")
+    beta: float = Field(5.0, gt=0, description="sharpness of `spike`'s soft maximum, per nat")
+    kappa: float = Field(4.0, gt=0, description="steepness of the gate of `gated`, per nat")
+    gamma: float = Field(-2.5, description="log-prob at which the gate of `gated` is 1/2")
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

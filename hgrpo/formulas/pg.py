@@ -46,15 +46,15 @@ def traj_pg_weights(
 
 
 class Capped(Rule):
-    """Base class with the cap of importance weights."""
+    """Base class of rules with truncated importance weights."""
 
-    cap: float = Field(10.0, gt=0, description="largest importance weight")
+    cap: float = Field(10.0, gt=0, description="maximum importance weight")
 
 
 class REINFORCE(TokenRule):
     """The policy gradient without importance weights.
 
-    Unchanged. The run's `baseline` is subtracted.
+    Unchanged from the source, with the run's `baseline` subtracted from the rewards.
     """
 
     agents = True

@@ -1,4 +1,4 @@
-"""Variants of the policy gradient for the sandbox: other credit and weights, and a regression."""
+"""Variants of the policy gradient for the sandbox: different credit, weights or losses."""
 
 from pydantic import Field
 
@@ -103,8 +103,9 @@ def _moved(rollout: Rollout) -> Tensor:
 def log_growth_weights(logprobs: Tensor, advantages: Tensor, success: Tensor) -> Tensor:
     """A / p for a success and A for a failure, for one-step tasks with rewards 0 and 1.
 
-    Without a baseline, a success contributes grad log p / p. Its mean over the policy is the
-    gradient of log-success, up to the terms of failures. The rule comes from the original sandbox.
+    Without a baseline, a success contributes grad log p / p. In expectation, this is the gradient
+    of the log success rate, except for the terms of failures. The rule comes from the original
+    sandbox.
 
     Args:
         success: float, 1 for a correct sample, else 0.

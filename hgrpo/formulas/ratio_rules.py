@@ -26,8 +26,8 @@ def aspo_weights(
 
 
 class ASPO(TokenRule):
-    """The policy gradient weighted by the inverse ratio, up to 1 + high, for positive advantages,
-    and by the ratio, from 1 - low, for others.
+    """The policy gradient, weighted by the inverse ratio (at most 1 + high) for positive
+    advantages, and by the ratio (at least 1 - low) for all others.
 
     Kept: inverse ratios for tokens of positive advantage, and bounds on the weights. Changed:
     advantages are rewards minus the run's `baseline`, without groups.
@@ -37,8 +37,8 @@ class ASPO(TokenRule):
     needs = ("off_policy",)
     of_training = {"low": "clip_low", "high": "clip_high"}
 
-    low: float = Field(0.2, ge=0, description="minimum ratio is 1 - low if advantage <= 0")
-    high: float = Field(0.28, ge=0, description="maximum inverse ratio is 1 + high")
+    low: float = Field(0.2, ge=0, description="ratios are at least 1 - low if advantage <= 0")
+    high: float = Field(0.28, ge=0, description="inverse ratios are at most 1 + high")
 
     def terms(self, logprobs: Tensor, old: Tensor, advantages: Tensor) -> Tensor:
         weights = aspo_weights(logprobs, old, advantages, self.low, self.high)

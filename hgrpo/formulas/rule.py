@@ -10,7 +10,7 @@ from hgrpo.formulas.batch import Rollout, Seen, Term
 from hgrpo.formulas.tensors import Tensor
 
 Run = TypeVar("Run")
-# Names of needs that several rules have.
+# Names of requirements that several rules share.
 GROUPS = ("groups", "no_replay")
 CANDIDATES = ("token_rewards", "groups", "on_policy", "clean", "no_diagnostics")
 
@@ -24,10 +24,10 @@ class Rule(Strict, ABC):
 
     Attributes:
         piece: the piece of the sandbox that uses the rule, or "".
-        agents: whether it trains agents.
+        agents: whether it can train agents.
         agents_lack: the requirement that agents' tasks do not meet, or "".
         needs: names of its requirements; see the settings of its piece.
-        of_training: maps its settings shared with the study's `training` to their names there.
+        of_training: maps the names of settings taken from the study's `training` to the keys there.
         grouped: whether it compares the rollouts of a group.
         oracle: whether it uses log-probs along the correct answer.
         candidates: whether it uses several candidate tokens per prefix.
@@ -49,7 +49,7 @@ class Rule(Strict, ABC):
         """The loss of each seed, and log columns."""
 
     def token_credit(self, seen: Seen) -> Tensor | None:
-        """The rule's own advantage of each token, [S, N, K, M, T]; None to use the run's."""
+        """The rule's own advantage of each token, [S, N, K, M, T]; None: use the run's."""
 
     def screen(self, rollout: Rollout, uniform: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """1 for rollouts included in the update, [S, N, K], and log columns.
@@ -61,7 +61,7 @@ class Rule(Strict, ABC):
 
 
 class TokenRule(Rule):
-    """A rule with a loss that is a weighted sum of per-token terms."""
+    """Base class of rules whose loss is a weighted sum of per-token terms."""
 
     @abstractmethod
     def terms(self, logprobs: Tensor, old: Tensor, advantages: Tensor) -> Tensor:
@@ -72,7 +72,7 @@ class TokenRule(Rule):
         """
 
     def clipped(self, logprobs: Tensor, old: Tensor, advantages: Tensor) -> Tensor | None:
-        """Fraction of tokens with a gradient of 0 due to clipping; None for rules without clip."""
+        """Fraction of tokens with gradient 0 due to clipping; None for rules without a clip."""
 
     def columns(self, seen: Seen) -> Mapping[str, Tensor]:
         """Values to log as means, by column, [S, N, K, M, T] each."""
@@ -84,7 +84,7 @@ class TokenRule(Rule):
 
 
 class GroupRule(Rule):
-    """A rule with a loss that is a mean over groups of a function of whole rollouts."""
+    """Base class of rules whose loss is a mean over groups, computed from whole rollouts."""
 
     grouped = True
 
@@ -103,8 +103,8 @@ class GroupRule(Rule):
 class Need(Generic[Run]):
     """A requirement of a rule: its description, and a check of the run.
 
-    A run that violates a `degenerate` requirement is valid, but its arm equals another arm or one
-    of its settings has no effect.
+    A run that violates a `degenerate` requirement is valid, but it equals another arm, or one of
+    its settings has no effect.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""Score of a set of answers under an unknown weighting of two objectives; credit of its slots.
+"""Scores of answer sets under an unknown weighting of two objectives, and credit of slots.
 
 An answer has a reward vector r. The score of a set of M answers is E_w[max_m w . r_m], the expected
 reward of the best answer over random weights w.
@@ -106,7 +106,7 @@ def marginal_credit(score: Callable[[Tensor], Tensor], vectors: Tensor) -> Tenso
 def slot_advantages(credit: Tensor) -> Tensor:
     """Centre credit [..., K, M] per slot over the group, and divide it by the group's deviation.
 
-    The standard deviation is over all K M differences, so that slots with small differences get
+    The deviation is over all K * M centred values, so that slots with small differences get
     small advantages. For shared credit, and for M = 1, these are the z-scores of the group.
     """
     apart = centred(credit, -2)
@@ -119,7 +119,7 @@ class SetRule(Rule):
     piece = "vpo"
     grouped = True
 
-    # At 0, rounding would determine which slots train.
+    # At 0, rounding errors would determine which slots have a gradient.
     clip: float = Field(0.2, gt=0, description="ratios are clipped to [1 - clip, 1 + clip]")
 
     @abstractmethod
@@ -188,7 +188,7 @@ class VPOGRPO(Slots):
         description="mean over weights of the best answer. drawn: over sampled weights, shared by "
         "the rollouts of a group; exact: the integral",
     )
-    draws: int = Field(16, gt=0, description="drawn: number of sampled weights")
+    draws: int = Field(16, gt=0, description="`score: drawn`: number of sampled weights")
 
     def score_of(self, vectors: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         if self.score == "exact":

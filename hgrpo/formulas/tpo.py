@@ -42,7 +42,7 @@ class Target(Rule):
 
 
 class TPO(Target, GroupRule):
-    """Cross-entropy to the old policy over a group's rollouts, tilted by the rollouts' skills.
+    """Cross-entropy to a target over a group's rollouts: the old policy, tilted by advantages.
 
     Kept: the target over a group's rollouts, anchored at the behaviour policy.
     """
@@ -51,7 +51,7 @@ class TPO(Target, GroupRule):
     needs = GROUPS
 
     def target(self, old: Tensor, skills: Tensor) -> Tensor:
-        """The target of the policy, [..., K]."""
+        """The target distribution over the rollouts of a group, [..., K]."""
         return tpo_target(old, skills, self.eta, -1)
 
     def loss(self, scores: Tensor, old: Tensor, skills: Tensor) -> Tensor:
@@ -71,8 +71,8 @@ class TPO(Target, GroupRule):
 class TPONoAnchor(TPO):
     """Cross-entropy to the softmax of a group's skills, without the old policy.
 
-    TPO without its anchor. Changed, in the sandbox: groups of equal rewards have no loss, because a
-    uniform target would express a preference.
+    Kept: the target of TPO, without its anchor. Changed in the sandbox: groups of equal rewards
+    have no gradient, because a uniform target would still change the policy.
     """
 
     def target(self, old: Tensor, skills: Tensor) -> Tensor:
@@ -142,7 +142,7 @@ class TPOToken(Target):
 
 
 def _about(target: Tensor, skills: Tensor) -> dict[str, Tensor]:
-    """Log columns, without the last axis."""
+    """Log columns, reduced over the last axis."""
     return {
         "tpo_target_entropy": entropy_of(target),
         "tpo_target_top_prob": target.amax(-1),

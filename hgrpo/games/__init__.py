@@ -1,4 +1,4 @@
-"""Long-horizon text games; `make` creates a game as a Gymnasium environment, see docs/games.md."""
+"""Long-horizon text games. `make` creates one as a Gymnasium environment, see docs/games.md."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
 
 def make(game: str | dict[str, Any], **options: Any) -> "Game":
-    """Create a game from its name or settings; `options` are those of `hgrpo.games.gym.Game`."""
+    """Create a game from its name or settings; `options` are passed to `hgrpo.games.gym.Game`."""
     # Imported here because the pipeline imports this package but does not use Gymnasium.
     from hgrpo.games.gym import Game
 

@@ -9,24 +9,24 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from hgrpo.errors import UserError
 
-# Maximum of float32, the dtype of losses.
+# The largest finite float32 number; losses are float32.
 LARGEST = 3.4028234663852886e38
 
 
 @dataclass(frozen=True)
 class Task:
-    """One entry of a panel."""
+    """One entry of a panel, i.e. one game that can be played."""
 
     task_id: str  # unique in its environment, stable across machines
     path: str  # location of the task in its environment, such as a folder or an index
     content_hash: str  # SHA-256 (hex) of the task's content
-    task_type: str  # stratum used by panels and tables
+    task_type: str  # category by which panels are stratified and tables are grouped
 
     def check_content(self, digest: str, what: str) -> None:
-        """Raise UserError if `digest`, the hash of the content on disk, is not `content_hash`.
+        """Raise UserError if the hash `digest` of the content on disk differs from `content_hash`.
 
         Args:
-            what: the content's name in the message, such as "/games/x: the game".
+            what: description of the content in the message, such as "/games/x: the game".
         """
         if digest != self.content_hash:
             raise UserError(
@@ -35,14 +35,14 @@ class Task:
             )
 
 
-Panels = Mapping[str, list[Task]]  # by split
+Panels = Mapping[str, list[Task]]  # split -> tasks
 
 
 @dataclass(frozen=True)
 class Observation:
-    """An agent's observation of a state.
+    """The text that an agent observes in a state.
 
-    `goal` is the goal sentence, which is also part of `text` after a reset.
+    `goal` is the goal sentence. After a reset, `text` also contains it.
     """
 
     goal: str
@@ -51,10 +51,10 @@ class Observation:
 
 @dataclass(frozen=True)
 class Step:
-    """The environment's answer to one action.
+    """The result of one action.
 
-    `progress` is the change of a potential in [0, 1], possibly negative. Over an episode, it sums
-    to the final minus the initial potential.
+    `progress` is the change in a potential in [0, 1], and may be negative. Summed over an episode,
+    it equals the final potential minus the initial one.
     """
 
     observation: Observation
@@ -66,11 +66,11 @@ class Step:
 
 
 class TextEnv(Protocol):
-    """A picklable environment; one process can hold many.
+    """A picklable environment. One process can hold many instances.
 
     `step` raises RuntimeError before the first `reset` and after a step with `done`, and TypeError
-    if the action is not a string. `info["admissible"]` is whether the action was admissible. The
-    caller enforces the turn cap; a game with its own cap sets `info["out_of_turns"]`.
+    if the action is not a string. `info["admissible"]` is True if the action was admissible. The
+    caller enforces the turn cap. A game with its own cap sets `info["out_of_turns"]`.
     """
 
     def reset(self, task: Task) -> Observation: ...
@@ -82,19 +82,19 @@ class TextEnv(Protocol):
         ...
 
     def situation(self) -> tuple[str, str]:
-        """Return two fingerprints: of the state known to the agent, and of the admissible commands.
+        """Return a fingerprint of the state known to the agent, and one of the admissible commands.
 
-        Two situations are the same if both fingerprints are equal.
+        Two situations are considered the same if both fingerprints are equal.
         """
         ...
 
 
 @runtime_checkable
 class Forkable(Protocol):
-    """An environment that can be copied more cheaply than by replay."""
+    """An environment that can be copied without replaying all actions."""
 
     def fork(self) -> TextEnv | None:
-        """Deep copy of the environment; None if only replay can reach its state."""
+        """Deep copy of the environment, or None if its state can only be restored by replay."""
         ...
 
 
@@ -105,7 +105,7 @@ def check_action(action: object) -> None:
 
 
 def finite(value: object, what: str) -> float:
-    """Return `value` as a float; UserError beginning with `what` unless it is finite in float32."""
+    """Return `value` as a float; raise UserError, with `what`, if it is not finite in float32."""
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     try:
         number = float(value) if is_number else math.nan
@@ -118,10 +118,10 @@ def finite(value: object, what: str) -> float:
 
 
 def check_step(env: object, step: object, task: Task, turn: int) -> tuple[float, float]:
-    """Check a step and return its reward and progress; turns count from 0.
+    """Check a step, and return its reward and progress. `turn` is counted from 0.
 
     Raises:
-        UserError: `step` is not a `Step`, a number is not finite, or a flag is not a bool.
+        UserError: `step` is not a `Step`, a number in it is not finite, or a flag is not a bool.
     """
     if not isinstance(step, Step):
         raise wrong(env, "step", f"expected a Step, not {type(step).__name__}")
@@ -136,7 +136,7 @@ def check_step(env: object, step: object, task: Task, turn: int) -> tuple[float,
 
 
 def wrong(env: object, method: str, mistake: str) -> UserError:
-    """A UserError for a mistake in an environment's method, with class and method names."""
+    """Create a UserError about a mistake in a method of an environment, with both names."""
     return UserError(f"{type(env).__module__}.{type(env).__qualname__}.{method}: {mistake}")
 
 
@@ -147,10 +147,10 @@ def fingerprint(parts: Iterable[object]) -> str:
 
 
 class PickledByReplay:
-    """Base class of environments that are pickled as arguments, task and actions so far.
+    """Base class of environments that are pickled without the state of their engine.
 
-    Unpickling replays the actions, so that pickles contain no engine state. Subclasses maintain the
-    attributes.
+    A pickle contains the constructor's arguments, the task and the actions so far, and unpickling
+    replays these actions. Subclasses must keep the attributes below up to date.
     """
 
     _arguments: tuple  # the constructor's arguments
@@ -158,7 +158,7 @@ class PickledByReplay:
     _played: list[str]  # the actions since the last reset
 
     def _twin(self) -> Self:
-        """A shallow copy with its own list of actions; `copy.copy` would replay."""
+        """Shallow copy with a separate list of actions; `copy.copy` would replay the actions."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin._played = self._played[:]

@@ -1,4 +1,4 @@
-"""Plays demonstration episodes, and returns them as rows of trajectories.parquet."""
+"""Plays demonstration episodes and returns them as rows of trajectories.parquet."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from hgrpo.games.base import Observation, Task, TextEnv, check_step
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """An episode as a row, with total progress and number of inadmissible actions."""
+    """A played episode as a row, its total progress, and its number of inadmissible actions."""
 
     row: dict
     progress: float
@@ -23,12 +23,12 @@ def play(
     player: Callable[[str | None], str | None],
     turn_cap: int,
 ) -> Played:
-    """Play one episode after `env.reset(task)`; `source` is the player's name.
+    """Play one episode, after `env.reset(task)`. `source` is the name of the player.
 
     Args:
-        opening: return value of that reset.
-        player: maps the observation after the last action (None before the first) to the next
-            action, or None to stop.
+        opening: the observation that `env.reset(task)` returned.
+        player: maps the observation after the last action (None before the first action) to the
+            next action, or to None to stop the episode.
     """
     observations, actions = [opening.text], []
     score = progress = 0.0
@@ -67,9 +67,10 @@ def replayed(actions: Iterable[str]) -> Callable[[str | None], str | None]:
 
 
 def shared_out(trajectories: int, panel: list[Task]) -> Iterator[tuple[Task, int]]:
-    """Yield `trajectories` pairs (task, index of the repetition), in panel order.
+    """Distribute a number of trajectories evenly over a panel, in panel order.
 
-    Each task occurs equally often, except that the first ones may occur once more.
+    Yields (task, index of its trajectory). If the number is not a multiple of the panel size, the
+    first tasks get one more.
     """
     each, rest = divmod(trajectories, len(panel))
     for index, task in enumerate(panel):

@@ -1,7 +1,7 @@
-"""The base class of environments, which `hgrpo/games/<name>/__init__.py` subclasses.
+"""Base class of environments. Each `hgrpo/games/<name>/__init__.py` defines a subclass.
 
-Methods import their dependencies locally, so that reading a study imports no game engine and a
-stage's code hash covers only the methods called in the stage.
+Methods import their dependencies locally, for two reasons: reading a study then imports no game
+engine, and the code hash of a stage covers only the methods that the stage calls.
 """
 
 import hashlib
@@ -20,9 +20,10 @@ from hgrpo.errors import UserError
 from hgrpo.games.base import Panels, Task, TextEnv
 from hgrpo.games.user_path import files_below, user_path
 
-# (observation, action) of every turn of one trajectory.
+# The (observation, action) pairs of one trajectory, one per turn.
 Turns = Sequence[tuple[str, str]]
-# An offline rubric: (goal, turns, whether the task was completed) -> score in [0, 10] per turn.
+# An offline rubric maps (goal, turns, whether the task was completed) to one score in [0, 10] per
+# turn.
 Score = Callable[[str, Turns, bool], list[float]]
 
 
@@ -32,25 +33,28 @@ class PanelSizes(Strict):
     train: int | None = Field(None, gt=0, description="training tasks")
     validation: int | None = Field(None, gt=0, description="validation tasks")
     test: int | None = Field(None, gt=0, description="test tasks")
-    # Excluded if 0, so that results without this panel keep their keys.
+    # `sizes` omits this panel if it is 0, so that the keys of older results do not change.
     analysis: int = Field(
         0,
         ge=0,
         exclude_if=operator.not_,
-        description="tasks of a fourth panel, not used in training or evaluation; 0: no such panel",
+        description="tasks of a fourth panel, used in neither training nor evaluation; 0: no panel",
     )
 
     @property
     def sizes(self) -> dict[str, int | None]:
-        """Panel -> size, in the order train, validation, test and, unless 0, analysis."""
+        """Size of each panel: train, validation, test and, if it is not 0, analysis."""
         sizes = self.model_dump()
         return {panel: sizes[panel] for panel in PanelSizes.model_fields if panel in sizes}
 
 
 class FolderOrGenerate(Strict):
-    """Tasks from the user's `folder` or from the generator; subclasses declare both keys."""
+    """Base of settings that take tasks from either a folder or the generator.
 
-    # Keys used only with a folder.
+    Subclasses declare the keys `folder` and `generate`.
+    """
+
+    # Keys that have an effect only with a folder.
     OF_FOLDERS: ClassVar[tuple[str, ...]] = ()
 
     @model_validator(mode="after")
@@ -70,12 +74,12 @@ class ExpertSettings(Strict):
     min_return: float | None = Field(
         None,
         allow_inf_nan=False,
-        description="minimum return of a demonstration; null: no minimum",
+        description="minimum return of a demonstration to be used for SFT; null: no minimum",
     )
 
 
 class EnvSettings(Strict):
-    """Settings common to all environments; `name` is the name of the environment's folder."""
+    """Settings common to all environments. `name` is the environment's folder in `hgrpo/games`."""
 
     name: str = Field(description="which environment")
     turn_cap: int = Field(
@@ -97,13 +101,14 @@ class Cut:
     """How a tiny model's tokenizer splits an environment's text into candidate tokens.
 
     Attributes:
-        name: value of the setting `tiny.cut` for this cut.
-        pieces: regular expression whose matches must cover the text.
-        lowercase: whether text is lowercased first.
-        goal_mark: the text that precedes the goal in an opening; "" if goals are split like other
-            text.
-        goal_pieces: regular expression that splits goals when the vocabulary is built, because a
-            `pieces` that matches whole sentences would turn each goal into one token.
+        name: the value of `tiny.cut` that selects this way of splitting.
+        pieces: regular expression. Each match is a token, and together the matches must cover the
+            whole text.
+        lowercase: whether text is lowercased before it is split.
+        goal_mark: text that precedes the goal in the first observation; "" if goals are split like
+            all other text.
+        goal_pieces: regular expression that splits goals when the vocabulary is built. It is needed
+            if `pieces` matches whole sentences, because each goal would then become one token.
     """
 
     name: str
@@ -113,19 +118,20 @@ class Cut:
     goal_pieces: str = ""
 
 
-# Words, whole numbers and single characters. A word or a number includes the space before it.
+# Splits text into words, whole numbers and single other characters. A word or a number includes the
+# space before it.
 PLAIN = Cut("plain", r" ?[A-Za-z']+| ?[0-9]+|.|\n")
 
 
 @dataclass(frozen=True, slots=True)
 class UserFile:
-    """A path in the settings to the user's own files."""
+    """A path in the settings that points to the user's own files."""
 
     stage: str  # the stage that reads the path, "assets" or "expert"
     key: str  # the setting, such as "games.folder"
-    path: str  # the setting's value, or a file in this folder; may hold $VARIABLES
-    made: bool = False  # whether `fetch_assets` downloads it if it is missing
-    holds: tuple[str, ...] = ()  # patterns (`Path.glob`) of the required files in a folder
+    path: str  # the value of the setting, or a file in that folder; may contain $VARIABLES
+    made: bool = False  # whether `fetch_assets` downloads the path if it is missing
+    holds: tuple[str, ...] = ()  # `Path.glob` patterns of files that a folder must contain
     sha256: str | None = None  # expected hash of a downloadable file, if known
 
 
@@ -134,12 +140,12 @@ class JudgeText:
     """A judge's primer and offline rubric for one environment.
 
     Attributes:
-        primer: the beginning of the prompt, which describes the game and the value of turns.
+        primer: the first part of the prompt. It describes the game and which turns are valuable.
         score: the offline rubric; None if only language models can judge this environment.
-        rubric_version: part of the cache key of the rubric's scores; must be changed with the
-            rules, because the cache would otherwise return outdated scores.
-        primer_version: part of the cache key of all judges' scores; must be changed with the
-            primer.
+        rubric_version: part of the cache key of the rubric's scores. Change it whenever the rules
+            change, because the cache would otherwise return outdated scores.
+        primer_version: part of the cache key of all judges' scores. Change it whenever the primer
+            changes.
     """
 
     primer: str
@@ -149,7 +155,7 @@ class JudgeText:
 
 
 class Environment(ABC):
-    """Interface of environments for stages."""
+    """The interface through which stages use an environment."""
 
     # The pydantic class of this environment's files in configs/envs.
     Settings: ClassVar[type[EnvSettings]]
@@ -157,20 +163,20 @@ class Environment(ABC):
     cut: ClassVar[Cut] = PLAIN
     # Python packages whose versions are recorded in a result's provenance.
     packages: ClassVar[tuple[str, ...]] = ()
-    # Files and folders written by `make_tasks` that episodes read. Later jobs get only these and
-    # the panels file.
+    # Files and folders that `make_tasks` writes and that are read during episodes. Later jobs
+    # receive only these and the panels file.
     task_files: ClassVar[tuple[str, ...]] = ()
-    # Name of the player of `ceiling` in the report.
+    # Name in the report of the player whose episodes `ceiling` returns.
     informed: ClassVar[str] = ""
 
     @property
     def name(self) -> str:
-        """Name of the environment, i.e. of its folder."""
+        """Name of the environment, which is the name of its folder."""
         return type(self).__module__.rpartition(".")[2]
 
     @abstractmethod
     def factory(self, settings: EnvSettings, tasks: Path) -> Callable[[], TextEnv]:
-        """Return a function that creates a TextEnv; `Task.path` is relative to `tasks`."""
+        """Return a function that creates a TextEnv; task paths are relative to `tasks`."""
 
     @abstractmethod
     def make_tasks(
@@ -179,7 +185,7 @@ class Environment(ABC):
         """Write the tasks to `out`, and yield (split, task) in panel order.
 
         Args:
-            skipped: reason -> number of excluded or defective tasks; updated in place.
+            skipped: maps a reason to the number of tasks excluded for it; updated in place.
 
         Raises:
             UserError: a user's file is missing or malformed, or too few tasks are available.
@@ -192,22 +198,22 @@ class Environment(ABC):
         """Yield the expert's trajectories as rows, see `hgrpo.games.demonstration.play`.
 
         Args:
-            panels: split -> tasks; the expert plays those of "train".
-            skipped: as in `make_tasks`, but for trajectories.
+            panels: maps a split to its tasks. The expert plays those of "train".
+            skipped: as in `make_tasks`, but counts trajectories.
         """
 
     def ceiling(
         self, settings: EnvSettings, tasks: Path, panel: list[Task], seed: int
     ) -> list[dict] | None:
-        """Rows of episodes of a player with privileged information; None if not available."""
+        """Rows of episodes by a player with privileged information; None if not implemented."""
         return None
 
     def task_data_files(self, settings: EnvSettings) -> list[dict]:
-        """Name, size and SHA-256 of the data files for `make_tasks`; may download them."""
+        """Name, size and SHA-256 of the data files of `make_tasks`; may download them."""
         return []
 
     def demonstration_data_files(self, settings: EnvSettings) -> list[dict]:
-        """Name, size and SHA-256 of the data files for `demonstrate`; may download them."""
+        """Name, size and SHA-256 of the data files of `demonstrate`; may download them."""
         return []
 
     def user_files(self, settings: EnvSettings) -> list[UserFile]:
@@ -217,8 +223,9 @@ class Environment(ABC):
     def user_files_digest(self, settings: EnvSettings, stage: str) -> str | None:
         """Hash (16 hex digits) of the names and sizes of the user's files that a stage reads.
 
-        The hash ignores contents, because every plan computes it and a folder may hold gigabytes.
-        It also ignores paths marked `made` (see `UserFile`): missing files are added there.
+        The hash ignores the contents of files, because it is computed in every plan and a folder
+        may hold gigabytes. It also ignores paths marked `made` (see `UserFile`), because their
+        files may be downloaded later.
 
         Args:
             settings: the environment's settings.
@@ -241,34 +248,35 @@ class Environment(ABC):
         return digest.hexdigest()[:16]
 
     def extras(self, settings: EnvSettings) -> tuple[str, ...]:
-        """Extras of pyproject.toml required by these settings besides `train` and `workflow`."""
+        """Extras in pyproject.toml that these settings require, besides `train` and `workflow`."""
         return ()
 
     def lacks(self, capability: str) -> bool:
-        """Whether this environment does not override the optional method `capability`."""
+        """Whether the optional method with the name `capability` is not implemented."""
         return getattr(type(self), capability) is getattr(Environment, capability)
 
     def worths(self, env: TextEnv) -> dict[str, float]:
-        """The gain in final score of each admissible command.
+        """For each admissible command, the increase in the final score if it is chosen.
 
         Raises:
-            UserError: the environment has no such method.
+            UserError: the environment does not implement this method.
         """
         raise self._lack("worths", "oracle")
 
     def exact_state(self, env: TextEnv) -> tuple[Hashable, Hashable]:
-        """The state's question, and all other facts that affect later rewards and questions.
+        """Return the current question, and all other facts that affect the future of the game.
 
-        States of a game with the same question have the same admissible commands. The environment
-        must be `Forkable` and deterministic.
+        These are the facts on which later rewards and questions depend. Two states of a game with
+        the same question must have the same admissible commands. The environment must be `Forkable`
+        and deterministic.
 
         Raises:
-            UserError: the environment has no such method.
+            UserError: the environment does not implement this method.
         """
         raise self._lack("exact_state", "exact")
 
     def judge_text(self) -> JudgeText:
-        """Return the primer and the offline rubric, if any, for a judge.
+        """Return the primer for a judge, with the offline rubric if there is one.
 
         Raises:
             UserError: the environment has no judge text.

@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     import requests
 
 ATTEMPTS = 8
-# Exponential backoff with jitter; a dropped connection usually recovers within minutes.
+# Bounds of the exponential backoff (seconds); most dropped connections recover within minutes.
 FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
-# Timeout for a silent server.
+# Seconds without data from the server after which a request is repeated.
 _TIMEOUT_S = 60.0
-# Bytes per write; a dropped connection loses at most one chunk.
+# Bytes per write. If the connection drops, at most one such chunk is lost.
 _CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file's URL, size (bytes) and SHA-256 (hex); the latter two are None if unknown."""
+    """URL of a file, with its size (bytes) and SHA-256 (hex), or None if these are unknown."""
 
     url: str
     size: int | None = None
@@ -34,12 +34,12 @@ class Source:
 def fetch(source: Source, path: Path, key: str) -> dict[str, str | int]:
     """Download a file, or verify an existing one; return its size (bytes) and sha256 (hex).
 
-    The download is written to `<name>.part` and then moved atomically to `path`. An interrupted
-    download is resumed, also by a later call, if the checksum is known, because it would reveal a
-    mix of two versions. Other downloads start over.
+    The download is written to `<name>.part` and then moved atomically to `path`. If the checksum is
+    known, an interrupted download is resumed, even by a later call. If not, it starts over, because
+    a file mixed from two versions would remain undetected.
 
     Args:
-        key: the file's setting; error messages begin with this key.
+        key: the setting that contains the file's path; error messages begin with this key.
 
     Raises:
         UserError: requests or tenacity is not installed, the network is unavailable, the server
@@ -53,14 +53,14 @@ def fetch(source: Source, path: Path, key: str) -> dict[str, str | int]:
         return _download(source, path)
     except ImportError as error:
         raise UserError(
-            f"{key}: downloads require more packages (pip install requests tenacity): {error}"
+            f"{key}: downloads require two packages; pip install requests tenacity ({error})"
         ) from None
     except UserError as error:
         raise UserError(f"{key}: {error}{place}") from None
 
 
 class _PassingError(Exception):
-    """A request failed but may succeed if repeated."""
+    """A request failed for a temporary reason and should be repeated."""
 
 
 def _download(source: Source, path: Path) -> dict[str, str | int]:
@@ -98,7 +98,7 @@ def _download(source: Source, path: Path) -> dict[str, str | int]:
 
 
 def _done(source: Source, part: Path) -> int:
-    """Number of bytes of an earlier request that can be reused."""
+    """Number of bytes from earlier requests that need not be downloaded again."""
     done = part.stat().st_size if source.sha256 and part.exists() else 0
     return 0 if source.size and done > source.size else done
 
@@ -168,7 +168,7 @@ def _receive(response: "requests.Response", source: Source, part: Path, done: in
 
 
 def _page_title(response: "requests.Response", head: bytes) -> str | None:
-    """Title of the web page ("" if missing); None if the response is not a web page."""
+    """Title of a web page, or "" if it has no title; None if the response is not a web page."""
     begins = head.lstrip()[:14].lower()
     declared = "text/html" in response.headers.get("Content-Type", "").lower()
     if not declared and not begins.startswith((b"<!doctype html", b"<html")):
@@ -178,7 +178,7 @@ def _page_title(response: "requests.Response", head: bytes) -> str | None:
 
 
 def _receipt(file: Path, path: Path, source: Source, remedy: str) -> dict[str, str | int]:
-    """Verify `file` against `source`; return its size and sha256. Errors refer to `path`."""
+    """Verify a file and return its size and sha256. Error messages contain `path` and `remedy`."""
     size = file.stat().st_size
     if source.size not in (None, size):
         raise UserError(f"{path}: expected {source.size} bytes, not {size}; {remedy}")

@@ -1,4 +1,4 @@
-"""Games as Gymnasium environments, with panels of tasks created on demand."""
+"""Wraps games as Gymnasium environments, and creates their panels of tasks when needed."""
 
 import functools
 import hashlib
@@ -19,36 +19,38 @@ from hgrpo.games.environment import EnvSettings
 from hgrpo.games.kinds import load
 from hgrpo.games.panels import check_filled, panel_hash, read_panels, write_panels
 
-# Default number of tasks per panel, which takes seconds to create.
+# Default number of tasks per panel. Panels of this size are created within seconds.
 SIZES = {"train": 64, "validation": 16, "test": 16}
-# Maximum characters of an action and of an observation, above the longest WebShop page.
+# Maximum length (characters) of an action and of an observation. The longest pages of WebShop are
+# shorter.
 _ACTION, _OBSERVATION = 1000, 1 << 15
-# Unicode's first two planes, which contain all living scripts and emoji.
+# Number of code points in Unicode's first two planes, which contain all living scripts and emoji.
 _UNICODE = 0x20000
 
 
 class Game(gymnasium.Env[str, str]):
     """A text game with text observations and actions.
 
-    `info` holds `task_id`, `task_type`, `content_hash`, `goal`, `admissible_commands` (without free
-    text, such as searches), `admissible` (whether the last action was), `progress` (change of a
-    potential in [0, 1] by the last action) and `success`.
+    `info` contains `task_id`, `task_type`, `content_hash`, `goal`, `admissible_commands` (excluding
+    free text such as searches), `admissible` (whether the last action was admissible), `progress`
+    (the change in a potential in [0, 1] due to the last action) and `success`.
 
     Args:
-        game: a game's name, or its settings as a mapping, such as a file of configs/envs.
-        panel: the panel that `reset` draws tasks from.
-        seed: seed of the tasks; `reset` has its own seed.
-        folder: where tasks are stored for later calls; None for a temporary folder.
+        game: the name of a game, or a mapping with its settings, e.g. from a file in configs/envs.
+        panel: the panel from which `reset` draws tasks.
+        seed: seed for creating the tasks. The seed for drawing among them is passed to `reset`.
+        folder: folder in which tasks are stored and reused; None for a temporary folder.
         settings: additional settings of the game, see docs/keys.md.
 
     Attributes:
         settings: all settings of the game.
         panels: panel -> tasks.
-        hashes: panel -> SHA-256 of its tasks' contents. Results with equal hashes are comparable.
+        hashes: panel -> SHA-256 of the contents of its tasks. Results are comparable only if these
+            hashes are equal.
 
     Raises:
-        UserError: the game is unknown, or its tasks cannot be created. pydantic.ValidationError: a
-            setting is invalid.
+        UserError: the game is unknown, or its tasks cannot be created.
+        pydantic.ValidationError: a setting is invalid.
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 1}
@@ -86,8 +88,8 @@ class Game(gymnasium.Env[str, str]):
         """Start an episode.
 
         Args:
-            seed: determines the tasks drawn by this and the following resets.
-            options: `task_id` selects a task; otherwise `panel` may select another panel.
+            seed: seed of the tasks drawn in this reset and in later resets without a seed.
+            options: `task_id` selects a task, or `panel` a panel from which a task is drawn.
 
         Raises:
             UserError: the task, panel or option is unknown.
@@ -108,7 +110,7 @@ class Game(gymnasium.Env[str, str]):
         return self._text, self._info(admissible=True, progress=0.0, success=False)
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Play one turn; inadmissible actions count as turns.
+        """Play one turn. Inadmissible actions also count as turns.
 
         Returns:
             Observation, reward, `terminated` (won or lost), `truncated` (by `turn_cap`), info.
@@ -141,9 +143,10 @@ class Game(gymnasium.Env[str, str]):
 
 
 def make_tasks(settings: EnvSettings, seed: int, root: Path) -> Path:
-    """The folder of a game's tasks and panels in `root`; created if missing.
+    """Return the folder in `root` with a game's tasks and panels; create them if missing.
 
-    Its name depends on the seed, the settings, and the names and sizes of the user's files.
+    The name of the folder is a hash of the seed, the settings, and the names and sizes of the
+    user's files.
 
     Raises:
         UserError: the tasks cannot be created.
@@ -179,7 +182,7 @@ def _scratch() -> tempfile.TemporaryDirectory:
 
 
 def _characters(settings: EnvSettings) -> frozenset[str]:
-    """Possible characters of observations: of generated text, or any for users' files."""
+    """Characters that can occur in observations; with users' files, any character can."""
     if settings.source == "folder":
         return frozenset(map(chr, range(_UNICODE)))
     # Include the quotation marks around product categories, and Sokoban's configured symbols.

@@ -1,4 +1,4 @@
-"""Looks up games by name, i.e. by the name of their folder in this package."""
+"""Finds games by name, which is the name of their folder in this package."""
 
 import pkgutil
 

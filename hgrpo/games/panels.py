@@ -1,7 +1,7 @@
-"""Panels (ordered, disjoint lists of tasks), and excluded records.
+"""Reads, writes and checks panels, which are ordered and disjoint lists of tasks.
 
-Training uses the first panel, evaluation the next two. A study may have a fourth, `analysis`, for
-neither.
+The panel `train` is used in training, `validation` and `test` in evaluation. A study may have a
+fourth panel, `analysis`, which is used in neither.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ Row = TypeVar("Row")
 
 
 def write_panels(path: Path, panels: dict[str, list[Task]]) -> None:
-    """Write the panels file; raise UserError as in `check_disjoint`."""
+    """Write the panels file. Raise UserError if the panels fail `check_disjoint`."""
     check_disjoint(panels)
     rows = {split: [task.__dict__ for task in tasks] for split, tasks in panels.items()}
     path.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
@@ -71,12 +71,14 @@ def check_disjoint(panels: dict[str, list[Task]]) -> None:
 
 
 def leave_out(counts: Counter[str], what: str, error: UserError, root: Path) -> None:
-    """Count and print a bad record of the user's files; the reason contains the first error.
+    """Print and count a malformed record in the user's files, which is excluded.
+
+    The reason in `counts` contains the error of the first such record.
 
     Args:
-        counts: reason -> number of records; updated in place.
+        counts: maps a reason to the number of excluded records; updated in place.
         what: kind of the record, such as "game".
-        root: base folder of the file names.
+        root: folder to which file names in the message are relative.
     """
     name = str(error).replace(f"{root}/", "")
     begins = f"bad {what}, the first: "
@@ -90,7 +92,7 @@ def stratified(rows: Iterable[Row], stratum: Callable[[Row], str], *stream: obje
     """Shuffle each stratum, then interleave the strata, so that every prefix is stratified.
 
     Args:
-        stream: name of the random stream; the stratum is appended.
+        stream: first parts of the random streams' names; the last part is the stratum.
     """
     groups: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
@@ -105,13 +107,13 @@ def stratified(rows: Iterable[Row], stratum: Callable[[Row], str], *stream: obje
 def share_out(
     split: str, rows: Sequence[Row], sizes: Mapping[str, int | None]
 ) -> list[tuple[str, Row]]:
-    """Assign a folder's tasks of one split, in panel order, to panels; call `check_filled` after.
+    """Assign the tasks of one split of a folder to panels, in order; then call `check_filled`.
 
-    The analysis panel gets training tasks outside the train panel: those after it, or the first
-    ones if its size is None.
+    The analysis panel gets training tasks that are not in the train panel: those after it or, if
+    the train panel has no size limit (None), the first ones.
 
     Args:
-        sizes: panel -> size; None takes all tasks.
+        sizes: panel -> maximum number of tasks; None takes all tasks.
     """
     size, more = sizes[split], sizes.get(ANALYSIS, 0) if split == "train" else 0
     train, rest = (rows[more:], rows[:more]) if size is None else (rows[:size], rows[size:])

@@ -1,8 +1,8 @@
-"""Named random streams: draws depend on the stream's name, not on draws from other streams.
+"""Random streams identified by name; draws from one stream do not affect other streams.
 
-A stream is named by parts such as ("rollout", seed, round, step, task_id, rollout). Runs that
-differ in batch size, number of workers or evaluation interval draw the same numbers from streams of
-the same name.
+The name of a stream is a tuple such as ("rollout", seed, round, step, task_id, rollout). Streams of
+the same name yield the same numbers, even if two runs differ in batch size, number of workers or
+evaluation interval.
 """
 
 import hashlib
@@ -15,23 +15,23 @@ _MIX2 = np.uint64(0x94D049BB133111EB)
 
 
 def key(*parts: object) -> int:
-    """A 64-bit key of the stream named by `parts` (strings, integers, floats, booleans).
+    """Return the 64-bit key of the stream with the name `parts` (str, int, float or bool).
 
-    Types are part of the name: 1 and "1" are different streams.
+    The type of a part matters: 1 and "1" are different names.
     """
     name = "\x1f".join(f"{type(part).__name__}:{part}" for part in parts)
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
 
 
 def generator(*parts: object) -> np.random.Generator:
-    """A NumPy generator at the start of the stream named by `parts`."""
+    """Create a NumPy generator at the start of the stream with the name `parts`."""
     return np.random.default_rng(key(*parts))
 
 
 def uniform(keys: np.ndarray, counters: np.ndarray) -> np.ndarray:
-    """Element `counters[i]` of stream `keys[i]`, float64 [n] in [0, 1).
+    """Return number `counters[i]` of stream `keys[i]` for each i, float64 [n] in [0, 1).
 
-    Uses the output of SplitMix64 at that position. See Steele, Lea and Flood 2014, "Fast Splittable
+    The numbers are those of SplitMix64. See Steele, Lea and Flood 2014, "Fast Splittable
     Pseudorandom Number Generators", https://doi.org/10.1145/2660193.2660195.
 
     Args:
@@ -47,12 +47,12 @@ def uniform(keys: np.ndarray, counters: np.ndarray) -> np.ndarray:
 
 
 def training_step(seed: int, round_index: int, step: int, stream: int) -> tuple:
-    """Prefix of the stream names for the rollouts of a training step.
+    """Return the first parts of the stream names of all rollouts in a training step.
 
     Args:
         seed: the run's seed.
         round_index: counts from 1.
         step: index of the step in its round.
-        stream: the method's key `stream`; arms with equal values share streams.
+        stream: the method's key `stream`. Arms with the same value draw the same numbers.
     """
     return ("train", seed, round_index, step, *((stream,) if stream else ()))

@@ -1,6 +1,6 @@
-"""Progress bars of long-running work: tqdm, or the bar of the calling program.
+"""The progress bar of long-running loops, which is tqdm unless the calling program replaces it.
 
-`hgrpo.progress` replaces the bar, because the pipeline's jobs write progress to a file.
+`hgrpo.progress` replaces it, because the pipeline's jobs write their progress to a file.
 """
 
 from tqdm import tqdm

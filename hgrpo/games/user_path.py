@@ -1,4 +1,4 @@
-"""Paths in configs, and the text of users' files."""
+"""Functions that resolve paths in configs and read users' text files."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ def user_path(text: str, key: str) -> Path:
     """Expand environment variables and `~` in a path.
 
     Args:
-        key: the config's key, for error messages.
+        key: the key of the path in the config, for error messages.
 
     Raises:
         UserError: an environment variable is not set.
@@ -23,7 +23,7 @@ def user_path(text: str, key: str) -> Path:
 
 
 def user_text(path: Path) -> str:
-    """Read a user's text file, without byte order mark.
+    """Read a user's text file and strip a byte order mark.
 
     Raises:
         UserError: the file cannot be read, or is not UTF-8.
@@ -38,7 +38,7 @@ def user_text(path: Path) -> str:
 
 
 def missing(text: str, key: str, holds: Sequence[str]) -> Path | None:
-    """The missing part of a user's path: the path itself, or a required file in its folder.
+    """Return what is missing: the path, a required file in this folder, or None if complete.
 
     Args:
         holds: patterns (`Path.glob`) of the required files.
@@ -53,9 +53,9 @@ def missing(text: str, key: str, holds: Sequence[str]) -> Path | None:
 
 
 def files_below(root: Path) -> Iterator[tuple[Path, str]]:
-    """Yield (path, name) of `root` if it is a file, otherwise of all files in its tree.
+    """Yield (path, name) of all files in `root` and its subfolders, or of `root` if it is a file.
 
-    Links to folders are followed; each folder is visited once.
+    Symbolic links to folders are followed, but each folder is visited only once.
     """
     if not root.is_dir():
         yield root, root.name

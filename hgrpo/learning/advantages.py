@@ -17,17 +17,17 @@ from hgrpo.standardise import standardise
 TurnNorm = Literal["position", "group", "none"]
 GroupNorm = Literal["std", "sample_std", "mean"]
 DeadGroups = Literal["skip", "skip_equal_returns", "keep"]
-# Below this share, advantages with zero-mean credit have a correlation of at least 0.995 with flat
-# GRPO's.
+# Below this `turn_share`, advantages with zero-mean credit have a correlation of at least 0.995
+# with those of flat GRPO.
 _FAINT = 0.01
 # Above this `offset_share`, 85 % of the advantages' absolute sum has one sign.
 _ONE_SIDED = 0.7
-# For Gaussian advantages, the largest 1 % of turns holds 8 % of the sum of squares.
+# Above this `top_share`, few turns dominate. For Gaussian advantages, `top_share` is 0.08.
 _WILD = 0.9
 
 
 def trajectory_advantages(returns: np.ndarray, norm: GroupNorm, floor: float) -> np.ndarray:
-    """A_traj [K] from the returns [K] of a group.
+    """Trajectory advantages A_traj [K] from the returns [K] of a group.
 
     `std` divides by the group's population standard deviation, or by `floor` if that is larger.
     `sample_std` uses the sample standard deviation (denominator K - 1), as in GRPO. `mean` only
@@ -43,7 +43,7 @@ def trajectory_advantages(returns: np.ndarray, norm: GroupNorm, floor: float) ->
 
 
 def turn_advantages(credit: Sequence[np.ndarray], norm: TurnNorm, floor: float) -> list[np.ndarray]:
-    """A_turn, K arrays of shape [T_k], from the turns' credit in the same shapes.
+    """Turn advantages A_turn, K arrays [T_k], from turn credit of the same shapes.
 
     `position`, as in H-GRPO, z-scores each turn over the trajectories that reached the same turn
     number, and gives 0 if only one trajectory did. `group` z-scores over all turns of the group.
@@ -76,7 +76,7 @@ def is_flat(credit: Sequence[np.ndarray]) -> bool:
 
 
 def advantage_shares(advantages: Sequence[np.ndarray]) -> dict[str, float | None]:
-    """Log entries about advantages, arrays [T_k] of trajectories: numbers from 0 to 1, or None.
+    """Log entries about advantages, one array [T_k] per trajectory; entries are in [0, 1] or None.
 
     - `turn_share`: within-trajectory share of the sum of squares, over trajectories of two or more
       turns. 0 for flat GRPO.
@@ -103,7 +103,7 @@ def advantage_shares(advantages: Sequence[np.ndarray]) -> dict[str, float | None
 def size_caution(
     sizes: Mapping[str, float | None], alpha: float, floor: float, flat: str = ""
 ) -> str:
-    """Warn if the scale of turn credit leaves it, or the return, without effect; "" otherwise.
+    """Warnings about the size and distribution of turn credit and advantages, or "".
 
     Args:
         sizes: entries of `log_row.advantage_row`; missing entries and None are ignored.

@@ -39,12 +39,12 @@ class SampledSequence:
 
     @property
     def sampled(self) -> int:
-        """N."""
+        """Number of sampled tokens, N."""
         return sum(end - start for start, end in self.spans)
 
 
 def not_finite(values: Tensor, sequences: Sequence[SampledSequence]) -> str:
-    """Trajectory and turn of the first non-finite value; `values` [N], one per sampled token."""
+    """Trajectory and turn of the first non-finite value in `values` [N], or ""."""
     turns = [(s.name, turn, b - a) for s in sequences for turn, (a, b) in enumerate(s.spans)]
     parts = values.isfinite().split([length for _, _, length in turns])
     bad = (f"{s} turn {t}" for (s, t, _), good in zip(turns, parts, strict=True) if not good.all())
@@ -99,7 +99,7 @@ class TrainingSequence(SampledSequence):
 
 @dataclass(frozen=True)
 class GroupAdvantages:
-    """Advantages of a group before the blend, and the result of `is_dead`.
+    """Advantages of a group before blending, and the result of `is_dead`.
 
     Attributes:
         trajectory: A_traj, float64 [K].
@@ -141,7 +141,7 @@ def group_advantages(
 
 
 def scale_advantages(trajectories: Sequence[Trajectory], rms: float) -> float:
-    """Scale the trajectories' advantages to a root mean square over turns of `rms`.
+    """Scale the trajectories' advantages so that their root mean square over turns is `rms`.
 
     Returns:
         The factor; 1 if all advantages are 0.
@@ -164,7 +164,7 @@ def forget_advantages(trajectories: Sequence[Trajectory], trained: Sequence[bool
 def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSequence]:
     """One sequence per trajectory; all sampled tokens of a turn get the turn's advantage.
 
-    The tokens of a turn without an advantage, which no update may use, get NaN.
+    Tokens of turns without an advantage get NaN; such turns must not be used in an update.
 
     Raises:
         RuntimeError: the numbers of a turn's log-probs and sampled tokens differ.
@@ -172,7 +172,7 @@ def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSeque
     sequences = []
     for trajectory in trajectories:
         advantages, logprobs, spans = [], [], trajectory.spans
-        # After a context overflow, further tokens may exceed the model's positions.
+        # Drop tokens after the last reply, because they may exceed the model's maximum length.
         read = trajectory.token_ids[: spans[-1][1]]
         for number, (turn, (start, end)) in enumerate(zip(trajectory.turns, spans, strict=True)):
             if len(turn.logprobs) != end - start:

@@ -57,7 +57,7 @@ class Checkpoints:
     def save(self, trained: Trained, rows: Sequence[dict]) -> None:
         """Replace the saved step by the last step in `rows`, with the state of `trained`.
 
-        No-op if the last save, or the start, was less than `every_s` seconds ago.
+        No-op within `every_s` seconds of the last save or of the start of the run.
         """
         if monotonic() - self._saved_at < self._every_s:
             return
@@ -114,7 +114,7 @@ def read_state(path: Path, keys: Collection[str]) -> dict:
     """Read a mapping written by `write_state`, and check that its keys are `keys`.
 
     Raises:
-        UserError: the file is missing or damaged, or its content is different.
+        UserError: the file is missing or damaged, or the mapping has other keys.
     """
     try:
         content = path.read_bytes()

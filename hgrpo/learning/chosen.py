@@ -18,11 +18,11 @@ from hgrpo.trajectories.trajectory import Trajectory
 
 @dataclass(frozen=True)
 class Chosen:
-    """The selection from G groups of K trajectories.
+    """The trajectories selected for the update, from G groups of K trajectories.
 
     Attributes:
         trajectories: G arrays bool [K], whether the update uses each trajectory.
-        weights: float64 [G], factors of the groups' advantages.
+        weights: float64 [G], factors by which to multiply the groups' advantages.
         empty: whether the filter removed all trajectories.
         row: log entries of the filter; empty without a filter.
     """
@@ -34,7 +34,7 @@ class Chosen:
 
     @property
     def flat(self) -> np.ndarray:
-        """One bool per trajectory of the step, group by group."""
+        """Whether the update uses each trajectory, bool [G * K], group by group."""
         return np.concatenate(self.trajectories)
 
 
@@ -44,7 +44,7 @@ def choose(
     training: TrainingConfig,
     entropies: Sequence[np.ndarray] | None,
 ) -> Chosen:
-    """Apply the filter of `training`, if any, to the groups with a true `take_part`.
+    """Select the groups with a true `take_part`, then apply the configured filter, if any.
 
     Args:
         entropies: each trajectory's mean entropy per sampled token, G arrays [K], if the filter
@@ -86,7 +86,7 @@ def scale_living(
     chosen: Chosen,
     rms: float,
 ) -> float:
-    """`scale_advantages` for the selected trajectories of groups that are not dead."""
+    """Apply `scale_advantages` to the selected trajectories of groups that are not dead."""
     alive = np.repeat([not each.dead for each in advantages], [len(group) for group in groups])
     return scale_advantages(where(flat(groups), alive & chosen.flat), rms)
 

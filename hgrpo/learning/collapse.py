@@ -1,4 +1,4 @@
-"""Dependence of replies on their prompts: mutual information, entropies and retrieval.
+"""Metrics of the dependence of replies on prompts: mutual information, entropies, retrieval.
 
 A policy may collapse in two ways. Its replies may lose variety: the conditional entropy H(Z|X) is
 low. Or they may remain varied but no longer depend on the prompt: the mutual information I(X;Z) is
@@ -9,7 +9,7 @@ All metrics are computed from one matrix, float [n, N]: entry [i, j] is the log-
 reply z_i under prompt x_j. The n replies were sampled from the policy, each under one of the N
 distinct prompts; `columns` [n] are the columns of these prompts.
 
-Formulas: RAGEN-2, https://arxiv.org/abs/2604.06268, and its code,
+The formulas follow RAGEN-2, https://arxiv.org/abs/2604.06268, and its code,
 https://github.com/mll-lab-nu/RAGEN, ragen/trainer/collapse_metrics.py, with three differences.
 Identical prompts share a column, so the bound log N and the chance level k / N use distinct
 prompts. All columns have equal weight, so with unequal numbers of replies per prompt, I(X;Z) may be
@@ -40,9 +40,9 @@ def collapse_metrics(
     """All metrics, per sequence and per token.
 
     Metrics per token have the suffix `_per_token`. As in RAGEN, they apply the same formulas to the
-    mean log-prob of each reply's tokens, so that long replies do not outweigh short ones. They are
-    not the metrics per sequence divided by a length, because the marginal averages over prompts
-    after the division.
+    mean log-prob of each reply's tokens, so that long replies do not outweigh short ones. They
+    differ from the metrics per sequence divided by a length, because log-probs are divided before
+    the marginal averages over prompts.
 
     Args:
         logprobs: float64 [n, N].
@@ -50,10 +50,10 @@ def collapse_metrics(
         tokens: integers [n], the number of tokens of each reply.
 
     Returns:
-        `pairs` n, `prompts` N, `tokens` (their mean), `information_bound` log N, and in nats, as
+        `pairs` n, `prompts` N, `tokens` (mean per reply), `information_bound` log N; in nats, as
         means over replies, `matched`, `marginal`, `mutual_information` I(X;Z),
-        `conditional_entropy` H(Z|X) and `entropy` H(Z). Also `retrieval_at_<k>` and
-        `chance_at_<k>`, the shares from `retrieval` and `chance`, for k in `BEST`.
+        `conditional_entropy` H(Z|X) and `entropy` H(Z); and for k in `BEST`, `retrieval_at_<k>` and
+        `chance_at_<k>`, the results of `retrieval` and `chance`.
     """
     prompts = logprobs.shape[1]
     per_token = information(logprobs / tokens[:, None], columns)
@@ -126,7 +126,8 @@ class Pair:
 
     Attributes:
         prompt: the whole conversation before the reply.
-        lead: the reply's tokens before z, which z is conditioned on: the opening tag of a thought.
+        lead: the reply's tokens before z, such as the opening tag of a thought. They are not
+            scored, but z is conditioned on them.
         z: the scored tokens: the thought without its tags, or the whole reply.
         thought: whether z is a thought.
     """
@@ -145,7 +146,7 @@ def measure_step(
     longest: int,
     score: Callable[[Sequence[SampledSequence]], Sequence[Tensor]],
 ) -> dict[str, float | None]:
-    """Log entries of a step: `measure` for first turns and for randomly drawn turns.
+    """Collapse metrics of a step as log entries, for first turns and for randomly drawn turns.
 
     Args:
         trajectories: all trajectories of the step.
@@ -199,7 +200,7 @@ def measure(
     longest: int,
     score: Callable[[Sequence[SampledSequence]], Sequence[Tensor]],
 ) -> dict[str, float | None]:
-    """`collapse_metrics`, and counts of omitted pairs (`left_out`) and of `thoughts`.
+    """Compute `collapse_metrics`, and count omitted pairs (`left_out`) and `thoughts`.
 
     A pair is omitted if its prompt and the longest reply together exceed `longest` tokens, so that
     every remaining reply fits every prompt. If no pairs remain, `pairs` is 0 and the metrics are
@@ -214,7 +215,7 @@ def measure(
     if not fitting:
         return {"pairs": 0, **counts}
     prompts, columns = distinct([pair.prompt for pair in fitting])
-    # Equal replies have equal log-probs; commands are often equal.
+    # Score each distinct reply only once, because many replies are the same command.
     replies, which = distinct([(pair.lead, pair.z) for pair in fitting])
     logs = [
         [float(each.double().sum()) for each in score([_together(x, *reply) for reply in replies])]

@@ -1,4 +1,4 @@
-"""The critic: expected rewards-to-go before every sampled token, and advantages from them.
+"""The critic, which predicts the rewards-to-go before every token, and its advantages.
 
 It is a copy of the SFT policy with a value head instead of the language-model head, and shares no
 weights with the policy. The head's output is standardised by the first batch's returns: V = mean +
@@ -44,10 +44,10 @@ DIAGNOSTICS = ("critic_loss", "critic_grad_norm", "critic_clip_fraction", "expla
 
 
 def value_loss(values: Tensor, before: Tensor, targets: Tensor, clip: float) -> Tensor:
-    """max((V - target)^2, (clipped V - target)^2) / 2 per token, [N]; all in the head's units.
+    """max((V - target)^2, (clipped V - target)^2) / 2 per token, [N], on the head's scale.
 
-    V is clipped to within `clip` of the value `before` the batch's first step. If the clip is
-    active on the side of the target, the gradient is 0.
+    V is clipped to within `clip` of the value `before` the batch's first step. If clipping
+    increases the distance to the target, the gradient is 0.
     """
     clipped = before + (values - before).clamp(-clip, clip)
     return 0.5 * torch.maximum((values - targets).square(), (clipped - targets).square())
@@ -77,7 +77,7 @@ class Critic:
     Attributes:
         body: the model that computes hidden states; its language-model head is unused.
         optimiser: optimiser of the trainable tensors of body and head.
-        scale: float64 [2], mean and standard deviation of the first batch's returns; NaN before.
+        scale: float64 [2], mean and standard deviation of the first batch's returns, or NaN.
     """
 
     body: Policy
@@ -184,7 +184,7 @@ class Critic:
     def _backward(
         self, chosen: Sequence[tuple[TrainingSequence, np.ndarray, Estimate]], tokens: int
     ) -> dict[str, float]:
-        """Add the gradient of a micro-batch of a minibatch with `tokens` targets in total."""
+        """Add a micro-batch's gradient; `tokens` is the number of targets in the minibatch."""
         learnt = torch.from_numpy(np.concatenate([e.learnt for _, _, e in chosen]))
         values = self._values([s for s, _, _ in chosen])[learnt]
         before = self._in_units([b for _, b, _ in chosen])[learnt]
@@ -218,7 +218,7 @@ def estimates(
     method: MethodConfig,
     training: TrainingConfig,
 ) -> list[Estimate]:
-    """The trajectories' estimates; `values` are the critic's, [N] per trajectory.
+    """Estimate advantages and targets; `values` are the critic's values, [N] per trajectory.
 
     The penalty for inadmissible turns is subtracted from the last turn's reward. With `truncation:
     bootstrap`, the critic also evaluates the state after the last turn of each truncated
@@ -277,7 +277,7 @@ def store_advantages(
 def save_critic(critic: Critic | None, path: Path, base: str) -> None:
     """Write the critic's trained tensors; `base` is the digest of the base model.
 
-    All arms write the file, because they share a Snakemake rule. Without a critic it is empty.
+    All arms write the file, as they share a Snakemake rule. Without a critic, it has no tensors.
     """
     write_tensors(critic.weights() if critic else {}, path, {_BASE: base})
 

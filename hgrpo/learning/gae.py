@@ -4,8 +4,8 @@
     A_t     = delta_t + gamma lambda A_{t+1}
 
 See Schulman et al. 2016, "High-Dimensional Continuous Control Using Generalized Advantage
-Estimation", https://arxiv.org/abs/1506.02438. The value after the last action is `final`: 0, or
-with `truncation: bootstrap` the critic's, if the turn cap or the context ended the episode.
+Estimation", https://arxiv.org/abs/1506.02438. The value after the last action is `final`: with
+`truncation: bootstrap` the critic's value if the turn cap or the context ended the episode, else 0.
 
 All arrays are float64 and contain only the sampled tokens of one trajectory, turn by turn. Tokens
 of the environment are not actions, so the last token of a reply is followed by the first token of
@@ -38,7 +38,7 @@ class Estimate:
 def gae(
     rewards: np.ndarray, values: np.ndarray, gamma: float, lam: float, final: float = 0
 ) -> np.ndarray:
-    """A_t of the formula above, with the shape [N] of `rewards` and `values`."""
+    """The advantages A_t defined above, with the shape [N] of `rewards` and `values`."""
     advantages = np.zeros(len(values))
     following, value_after = 0.0, final
     for t in reversed(range(len(values))):
@@ -65,8 +65,8 @@ def turn_gae(
 ) -> Estimate:
     """GAE with whole replies as actions; all tokens of a reply share its advantage.
 
-    The state is the one before the reply, so the critic is trained only at the first token of each
-    reply. See `token_gae` for the arguments.
+    States are those before a reply, so the critic is trained only at the first token of each reply.
+    See `token_gae` for the arguments.
     """
     starts = np.roll(ends, 1)
     turns = gae(rewards, values[starts], config.gamma, config.lam, final)
@@ -96,7 +96,7 @@ def bi_level_gae(
     return Estimate(advantages, advantages + values, np.ones(len(values), dtype=bool))
 
 
-# By a method's `advantage`.
+# Estimators by the method's `advantage`.
 ESTIMATORS: Mapping[str, Callable[..., Estimate]] = {
     "gae": token_gae,
     "turn_gae": turn_gae,

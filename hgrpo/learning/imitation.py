@@ -32,7 +32,7 @@ from hgrpo.policy.settings import ModelConfig
 _MAX_GRAD_NORM = 1.0
 _EVALUATIONS = 5
 # Operations of a tiny model are too short for intra-op parallelism: on two cores, processing two
-# shares of a batch in parallel takes 0.6 of the time of two threads per operation.
+# shares of a batch in parallel takes 0.6 times as long as using two threads per operation.
 _CPU_SHARES = 2
 # Set all values used in training explicitly, because the code hash includes this file, but not the
 # defaults of settings.
@@ -105,7 +105,7 @@ class _Imitator:
         """
         shares = _CPU_SHARES if self.policy.device.type == "cpu" else 1
         lengths = [len(example.token_ids) for example in examples]
-        # All shares together have `microbatch_tokens` in memory.
+        # All shares together hold at most about `microbatch_tokens` tokens in memory.
         parts = micro_batches(lengths, self.settings.microbatch_tokens // shares)
         chosen = [[examples[i] for i in part] for part in parts]
         return list(
@@ -115,7 +115,7 @@ class _Imitator:
     def _differentiate(
         self, tokens: int, parts: list[list[Example]]
     ) -> tuple[float, list[torch.Tensor | None]]:
-        """Loss and gradients of one share of the batch; None for unused weights."""
+        """Loss and gradients of one share of the batch; gradients of unused weights are None."""
         parameters = [p for _, p in self.policy.trainable]
         total, gradients = 0.0, [None] * len(parameters)
         for part in parts:
@@ -193,7 +193,7 @@ def imitate(
 
 
 def _added(total: torch.Tensor | None, more: torch.Tensor | None) -> torch.Tensor | None:
-    """Add a gradient to the first one in place; None means no gradient."""
+    """Add the gradient `more` to `total` in place; None represents a missing gradient."""
     if total is None or more is None:
         # Copy, because autograd may return the same tensor for two weights.
         return more.clone() if more is not None else total
@@ -239,7 +239,7 @@ def read_demonstrations(expert: Path) -> list[dict]:
 
 
 def texts(demonstrations: list[dict]) -> Iterator[str]:
-    """All observations and actions."""
+    """Yield all observations and actions."""
     for row in demonstrations:
         yield from row["observations"]
         yield from row["actions"]

@@ -1,4 +1,4 @@
-"""A method: one arm of a study, with a credit assigner and an update rule."""
+"""Settings of a method: an arm of a study, with its credit assigner and update rule."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -16,7 +16,7 @@ from hgrpo.learning.settings import TrainingConfig
 
 
 class ObjectiveConfig(KindSection):
-    """`rule` is the name of an update rule; the other keys are the rule's settings."""
+    """Settings of the update rule: its name, `rule`, and the rule's own keys."""
 
     key: ClassVar[str] = "rule"
 
@@ -79,7 +79,7 @@ class MethodConfig(Strict):
         ge=0,
         le=1,
         description="weight of the trajectory's advantage in a turn's advantage; turn credit has "
-        "weight 1 - alpha. Required with turn credit; must be 1 for `flat` and critics",
+        "weight 1 - alpha. Required with turn credit; must be 1 for credit.kind flat and critics",
     )
     group_norm: GroupNorm = Field(
         "std",
@@ -142,12 +142,12 @@ class MethodConfig(Strict):
 
     @property
     def _chooses_alpha(self) -> bool:
-        """Whether the arm trains with turn credit of a kind that does not determine alpha."""
+        """Whether the arm trains with turn credit of a kind that does not fix `alpha`."""
         compares = self.train and self.advantage == "group"
         return compares and "alpha" not in self.credit.declared.demands
 
     def credit_caution(self, flat: bool, sizes: Mapping[str, float | None] | None = None) -> str:
-        """Warn if turn credit, or the return, has little effect; "" otherwise.
+        """Warnings if turn credit or the return has little effect on updates, or "".
 
         Args:
             flat: whether `is_flat` was true for the credit of all groups.
@@ -158,7 +158,7 @@ class MethodConfig(Strict):
         if not (self.train and self.advantage == "group" and self.credit.declared.of_turns):
             return ""
         floor = 0.0 if self.turn_norm == "none" else self.norm_floor
-        equal = f"0, too small, constant, or made so by turn_norm: {self.turn_norm}" if flat else ""
+        equal = f"0, too small, or constant after turn_norm: {self.turn_norm}" if flat else ""
         return size_caution(sizes or {}, self.alpha, floor, equal)
 
     @property

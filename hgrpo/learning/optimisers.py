@@ -12,7 +12,7 @@ from hgrpo.learning.sft_settings import SftConfig
 from hgrpo.policy.policy import Policy
 from hgrpo.policy.precision import autocast_dtype
 
-# Muon's own constants.
+# Constants from the reference implementation of Muon.
 _MOMENTUM = 0.95
 # Coefficients of the quintic iteration; five iterations map singular values in [0.002, 1] to about
 # 0.7 to 1.2.
@@ -24,10 +24,10 @@ _SMALLEST_NORM = 1e-7
 def sft_optimisers(policy: Policy, settings: SftConfig) -> list[Optimizer]:
     """Muon for hidden matrices under full tuning, and AdamW for everything else.
 
-    AdamW is Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization",
+    For AdamW, see Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization",
     https://arxiv.org/abs/1711.05101. Embeddings and the head stay with AdamW, as the authors of
-    Muon advise (https://kellerjordan.github.io/posts/muon/). Muon orthogonalises in the type of
-    the training passes.
+    Muon advise (https://kellerjordan.github.io/posts/muon/). Muon orthogonalises in the dtype
+    of the forward pass.
     """
     hidden, rest = [], []
     for name, parameter in policy.trainable:
@@ -43,7 +43,7 @@ def sft_optimisers(policy: Policy, settings: SftConfig) -> list[Optimizer]:
 def warmup_linear(step: int, total: int, warmup: int) -> float:
     """Learning-rate factor at `step` (from 0) of `total`: linear warm-up, then linear decay to 0.
 
-    With a warm-up, the first step gets 1 / warmup. The step after the last would get 0.
+    With a warm-up, the factor of the first step is 1 / warmup. It reaches 0 after the last step.
     """
     if step < warmup:
         return (step + 1) / warmup
@@ -105,14 +105,13 @@ class Muon(Optimizer):
     """Muon, an optimiser that steps along the orthogonalised momentum of each matrix.
 
     Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks",
-    https://kellerjordan.github.io/posts/muon/. With `dtype` bfloat16, it equals torch.optim.Muon
-    (default options) bit for bit. Another dtype is faster on processors without bfloat16
-    instructions, where orthogonalisation would take 90 % of the time to fine-tune a tiny model.
+    https://kellerjordan.github.io/posts/muon/. `dtype` is the dtype of the orthogonalisation. With
+    bfloat16, results equal torch.optim.Muon (default options) bit for bit. float32 is faster on
+    processors without bfloat16 instructions, where orthogonalisation in bfloat16 would take 90 % of
+    the time to fine-tune a tiny model.
 
     A step moves a matrix by lr * sqrt(max(1, rows / columns)) times the orthogonalised Nesterov
     momentum. Weight decay is decoupled: a step multiplies weights by 1 - lr * weight_decay.
-
-    `dtype` is the dtype of the orthogonalisation.
     """
 
     def __init__(

@@ -31,7 +31,7 @@ class Ranks:
 
     @property
     def first(self) -> bool:
-        """Whether this process writes files and shows progress bars on behalf of all."""
+        """Whether this process writes files and shows progress bars on behalf of all processes."""
         return self.index == 0
 
     def wait(self) -> None:

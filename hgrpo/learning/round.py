@@ -1,4 +1,4 @@
-"""One round of reinforcement learning; a step is collect -> credit -> advantages -> update."""
+"""One round of RL: each step collects rollouts, assigns credit and updates the policy."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ from hgrpo.trajectories.trajectory import Trajectory
 
 @dataclass(frozen=True)
 class RoundId:
-    """A round's method, seed and number; the number `index` starts at 1."""
+    """Identifies a round by its method, seed and number `index`, which starts at 1."""
 
     method: MethodConfig
     seed: int
@@ -58,10 +58,10 @@ class Round:
         id: identifies the round's random streams.
         panel: the training tasks.
         checkpoints: save each finished step; their folder also contains the trajectories.
-        validation: greedy success on the validation panel after each earlier round, if the stopping
-            rules require it.
-        second: makes another assigner, to check the credit of one group; None if the assigner
-            requires more than the turns.
+        validation: greedy success rate on the validation panel after each earlier round, if the
+            stopping rules require it.
+        second: creates a second assigner, to check that the credit of one group does not depend on
+            earlier groups; None if the assigner requires inputs other than the turns.
         rows: the log so far, one row per step.
     """
 
@@ -118,7 +118,7 @@ class Round:
         diagnostics = self._update(played, advantages, chosen, step)
         elapsed = time.perf_counter() - began
         self.rows.append(
-            # The log's own columns take precedence over an assigner's.
+            # If names are equal, columns of the log take precedence over an assigner's.
             reported
             | {"step": step, "round": self.id.index}
             | rollout_row(played)
@@ -144,9 +144,9 @@ class Round:
     def _play(
         self, step: int, on_trajectory: Callable[[], None]
     ) -> tuple[list[Group], list[GroupAdvantages], dict, dict[str, float]]:
-        """Play and credit the step's tasks, and further tasks of dynamic sampling.
+        """Play the step's tasks, and any further tasks for dynamic sampling, and assign credit.
 
-        Returns the groups, their advantages, log entries about the engine, and seconds.
+        Returns the groups, their advantages, log entries about the engine, and times in seconds.
         """
         training, began = self.learner.training, time.perf_counter()
         arguments = self.panel, self.id.seed, self.id.index, step, training
@@ -161,8 +161,8 @@ class Round:
             groups += batch
             credits = self._credit(batch)
             if step == 0 and len(groups) == len(batch) and self.second and self.learner.ranks.first:
-                # Check the last living group, because its credit depends on any state that the
-                # assigner carries over from earlier groups.
+                # Check the last group with nonzero credit, because any state that the assigner
+                # carries over from earlier groups would change this credit.
                 living = [k for k, rows in enumerate(credits) if any(map(np.any, rows))] or [0]
                 again = self.second, batch[living[-1]], credits[living[-1]]
                 synced["order_dependent_credit"] = is_order_dependent(*again)
@@ -173,7 +173,7 @@ class Round:
             seconds["collect_s"] += collected - began
             began = time.perf_counter()
             seconds["credit_s"] += began - collected
-            # Play one task per missing group, so that all living groups are used.
+            # Play only as many tasks as groups are missing, so that no usable group is discarded.
             missing = training.tasks_per_step - sum(not each.dead for each in advantages)
             tasks, further = further[:missing], further[missing:]
         return groups, advantages, synced, seconds
@@ -187,7 +187,7 @@ class Round:
     def _collect(
         self, tasks: Sequence[Task], step: int, on_trajectory: Callable[[], None]
     ) -> list[Group]:
-        """Play one group per task; the ranks divide the groups, and each receives all of them."""
+        """Play one group per task; each rank plays a part of the tasks but receives all groups."""
         ranks, rollouts = self.learner.ranks, self.learner.training.rollouts_per_task
         stream = training_step(self.id.seed, self.id.index, step, self.id.method.stream)
         mine = self.collector.collect(ranks.share(tasks), rollouts, stream, on_trajectory)
@@ -196,7 +196,7 @@ class Round:
     def _credit(self, groups: Sequence[Group]) -> list[list[np.ndarray]]:
         """Credit of every turn of every group.
 
-        Only the first rank computes the credit, so that calls to a judge are not paid for twice.
+        Only the first rank computes the credit, so that each call to a judge is paid for once.
         """
         ranks = self.learner.ranks
         return ranks.broadcast(assign_all(self.assigner, groups) if ranks.first else None)
@@ -204,9 +204,9 @@ class Round:
     def choose(
         self, played: Sequence[Sequence[Trajectory]], advantages: Sequence[GroupAdvantages]
     ) -> Chosen:
-        """Select groups for the update: groups that are not dead, then the filter's selection.
+        """Select trajectories for the update: exclude dead groups, then apply the filter.
 
-        With a critic, groups are never dead, because advantages do not compare trajectories.
+        With a critic, no group is dead, because its advantages do not compare trajectories.
         """
         training, rule = self.learner.training, self.id.method.dead_groups
         penalised = training.penalises_dead_groups(self.learner.kl_coefficient)
@@ -222,7 +222,7 @@ class Round:
     def _apply_stops(
         self, played: Sequence[Sequence[Trajectory]], chosen: Chosen, step: int
     ) -> None:
-        """Apply the stopping rules to the step; if they end the run, there is no further update."""
+        """Apply the stopping rules to the step; if one ends the run, the step has no update."""
         training, won = self.learner.training, [t.success for t in flat(played)]
         self.learner.stop = after_collection(
             self.learner.stop,
@@ -238,7 +238,7 @@ class Round:
     ) -> dict[str, float | None]:
         """Collapse metrics in the run's first and each round's last step, if configured.
 
-        Call it before the update, because the policy must be the one that played.
+        Call this before the update, while the policy is still the one that played.
         """
         training = self.learner.training
         last = step == training.steps_per_round - 1 or self.learner.stop.over

@@ -57,13 +57,13 @@ def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -
 
 
 def credit_caution(played: Round) -> str:
-    """The warning about the round's turn credit, or ""; before a fit, credit is a placeholder."""
+    """Warning about the round's turn credit, or ""; credit before the first fit is not checked."""
     method, rows = played.id.method, played.rows
     unfitted = method.credit.declared.fits and played.id.index == 1
     if unfitted or not rows:
         return method.credit_caution(flat=False)
     flat = all(row["flat_credit_groups"] == row["n_groups"] for row in rows)
-    # Rows of older checkpoints may omit some entries.
+    # Rows from older checkpoints may lack some entries.
     known = {name: [x for row in rows if (x := row.get(name)) is not None] for name in SIZES}
     sizes = {name: sum(values) / len(values) for name, values in known.items() if values}
     depends = any(row.get("order_dependent_credit") for row in rows)

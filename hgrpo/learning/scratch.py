@@ -1,4 +1,4 @@
-"""The scratch folder of a job, with the finished steps of an unfinished run.
+"""The scratch folder of a job, which stores the finished steps of an unfinished run.
 
 This module does not import torch, so that the monitor can read the steps of a run.
 """

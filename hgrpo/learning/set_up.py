@@ -38,7 +38,7 @@ from hgrpo.rollout.settings import EngineConfig
 
 @dataclass(frozen=True)
 class RoundSettings:
-    """The sections of a study required by a round, besides the method."""
+    """Sections of a study's configuration that a round requires in addition to its method."""
 
     env: EnvSettings
     model: ModelConfig
@@ -53,8 +53,8 @@ class RoundInputs:
     Attributes:
         sft: the SFT policy, which is the reference of the KL penalty.
         policy: the initial policy of the round. The folder may also contain the trainer's state.
-        fitted: folder of the previous round's fit; None without a fit.
-        cache: folder for the answers of judges, shared by all jobs of a study.
+        fitted: folder of the credit model fitted after the previous round, if any.
+        cache: folder of cached judge answers, shared by all jobs of a study.
         evaluations: summaries of the evaluations after the earlier rounds, in order.
         critic: file of the previous round's critic; None in the first round and without a critic.
     """
@@ -70,7 +70,7 @@ class RoundInputs:
     critic: Path | None = None
 
     def files(self) -> list[Path]:
-        """The round's input files besides the base and the tasks."""
+        """The round's input files, excluding the base and the tasks."""
         folders = [folder for folder in (self.sft, self.policy, self.fitted) if folder]
         in_folders = (path for folder in folders for path in files_in(folder))
         critic = [self.critic] if self.critic else []
@@ -80,7 +80,7 @@ class RoundInputs:
 def round_inputs(
     method: MethodConfig, *, assets: Path, base: Path, policy: Path, **others: object
 ) -> RoundInputs:
-    """Unpack archives, and return the inputs of a round from the folders of a command.
+    """Unpack the archives in a command's input folders, and return the inputs of its round.
 
     Args:
         others: further fields of `RoundInputs`.
@@ -155,7 +155,6 @@ def set_up(
 def _learner(
     policy: Policy, method: MethodConfig, settings: RoundSettings, ranks: Ranks
 ) -> Learner:
-    """The learner of a policy, with a fresh optimiser."""
     training = settings.training
     parameters = [parameter for _, parameter in policy.trainable]
     decay = training.weight_decay
@@ -178,7 +177,7 @@ def _critic(learner: Learner, settings: RoundSettings, inputs: RoundInputs) -> C
 def _collector(
     policy: Policy, settings: RoundSettings, inputs: RoundInputs, needs: CreditSettings
 ) -> Collector:
-    """The collector with its engine; `needs` are the assigner's declarations."""
+    """The collector with its engine; `needs` contains the requirements of the assigner."""
     training = settings.training
     sampling = Sampling(training.temperature, training.max_action_tokens)
     engine = settings.engine.make(policy, training.in_flight, sampling, needs.reads_embeddings)

@@ -82,7 +82,8 @@ class GaeConfig(Strict):
     gamma: Share = Field(1.0, description="discount per token, or per turn for turn_gae")
     lam: Share = Field(
         1.0,
-        description="GAE lambda: 1 uses only observed rewards, 0 only the critic's next value",
+        description="GAE lambda. 1: only observed rewards are used; 0: only the next reward and "
+        "the critic's value after it",
     )
     gamma_high: Share = Field(0.95, description="discount per turn of bi_level_gae")
     truncation: Literal["end", "bootstrap"] = Field(
@@ -94,7 +95,7 @@ class GaeConfig(Strict):
 
 
 class CriticConfig(Strict):
-    """The critic: the SFT policy with a value head instead of the language-model head."""
+    """Settings of the critic, which is the SFT policy with a value head instead of its LM head."""
 
     lr: float = Field(1e-3, gt=0, description="learning rate of the critic's AdamW")
     minibatches: int = Field(
@@ -118,7 +119,7 @@ class CriticConfig(Strict):
 
 
 class CollapseConfig(Strict):
-    """Metrics of the dependence of replies on their prompts.
+    """Metrics that measure how much replies depend on their prompts.
 
     They are measured in the run's first step and the last step of each round.
     """
@@ -126,30 +127,30 @@ class CollapseConfig(Strict):
     pairs: int = Field(
         64,
         gt=1,
-        description="maximum number of trajectories of the step from which to take a prompt with "
-        "its reply. Every reply is scored under every prompt, so the cost is quadratic",
+        description="maximum number of pairs of a prompt and its reply, one per trajectory. Every "
+        "reply is scored under every prompt, so the cost is quadratic in this number",
     )
 
 
 class DynamicSampling(Strict):
-    """Play tasks until `tasks_per_step` groups are alive, and train only on these groups."""
+    """Play tasks until `tasks_per_step` groups have nonzero advantages; train only on these."""
 
     most_batches: int = Field(
-        4, gt=1, description="maximum tasks of a step, in multiples of `tasks_per_step`"
+        4, gt=1, description="maximum number of tasks per step, as a multiple of `tasks_per_step`"
     )
 
 
 class TrainingConfig(Strict):
     """Settings of an RL round; an arm may override some of them in its method file."""
 
-    steps_per_round: int = Field(6, gt=0, description="steps (batches with an update) per round")
+    steps_per_round: int = Field(6, gt=0, description="steps (one batch and update each) per round")
     tasks_per_step: int = Field(32, gt=0, description="P: groups collected before an update")
     rollouts_per_task: int = Field(8, gt=0, description="K: group size")
     dynamic_sampling: DynamicSampling | None = Field(
         None,
         description="replace dead groups, whose advantages are all zero, by playing further tasks, "
-        "and exclude them from the update; the additional play counts. null: a step plays "
-        "`tasks_per_step` tasks",
+        "and exclude them from the update; the log's counts include their rollouts. null: a step "
+        "plays `tasks_per_step` tasks",
     )
     temperature: float = Field(1.0, gt=0, description="sampling temperature of training rollouts")
     max_action_tokens: int = Field(
@@ -208,7 +209,7 @@ class TrainingConfig(Strict):
         0.2,
         gt=0,
         description="maximum mean absolute difference per sampled token between the log-probs of "
-        "engine and trainer; above it, the round stops; null: no limit",
+        "engine and trainer; if it is exceeded, the round fails; null: no limit",
     )
     kl: KlConfig = Field(
         KlConfig(), description="KL penalty that keeps the policy near the SFT policy"
@@ -241,7 +242,8 @@ class TrainingConfig(Strict):
     invalid_action_penalty: float = Field(
         0.0,
         ge=0,
-        description="coefficient of the share of inadmissible actions, subtracted from the return",
+        description="penalty coefficient: this value times a trajectory's share of inadmissible "
+        "actions is subtracted from its return",
     )
     carry_policy: bool = Field(
         True,
@@ -255,7 +257,7 @@ class TrainingConfig(Strict):
         if (self.loss_reduction == "constant") != (self.loss_constant is not None):
             raise ValueError(
                 f"loss_constant: {self.loss_constant} with loss_reduction: {self.loss_reduction}; "
-                "set `loss_constant` with the reduction `constant`, and only with it"
+                "set `loss_constant` if and only if `loss_reduction` is `constant`"
             )
         chosen = self.filter
         if chosen and chosen.strategy == "top_k_abs" and chosen.value > self.tasks_per_step:
@@ -267,9 +269,9 @@ class TrainingConfig(Strict):
         if self.filter and (setting := self.filter.compares):
             compares.append(f"filter.{setting} compares the trajectories of a group")
         if self.stops.reward_collapse:
-            compares.append("stops.reward_collapse: the trajectories of a group are compared")
+            compares.append("stops.reward_collapse: compares the trajectories of a group")
         if compares and self.rollouts_per_task == 1:
-            raise ValueError(f"{compares[0]}, and rollouts_per_task is 1")
+            raise ValueError(f"{compares[0]}, so rollouts_per_task must be above 1")
         return self
 
     @property

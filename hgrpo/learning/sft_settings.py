@@ -6,14 +6,14 @@ from hgrpo.config.strict import Strict
 
 
 class SftConfig(Strict):
-    """Supervised fine-tuning on expert trajectories."""
+    """Settings of supervised fine-tuning on expert trajectories."""
 
     adapter: str | None = Field(
         None,
         min_length=1,
         description="folder of an existing SFT policy to use instead of fine-tuning, i.e. the "
-        "output of another study's stage sft, as results/<study>/sft; may contain $VARIABLES. The "
-        "other keys of this section are then ignored",
+        "output of another study's sft stage, such as results/<study>/sft; may contain $VARIABLES. "
+        "The other keys of this section are then ignored",
     )
     epochs: float = Field(
         1.0, gt=0, description="passes over the expert trajectories; may be fractional"

@@ -1,9 +1,9 @@
 """Early stopping of runs with collapsed returns, low validation success or empty batches.
 
 The rules follow RAGEN (https://arxiv.org/abs/2504.20073) and RAGEN-2
-(https://arxiv.org/abs/2604.06268), with two additions. A lower bound of the limit stops runs with
-equal returns from the first step on. Runs with near-perfect success are `solved`: their returns
-also no longer differ, but they have not failed.
+(https://arxiv.org/abs/2604.06268), with two additions. First, the limit has a lower bound, so
+that runs stop even if their returns are equal from the first step on. Second, runs with
+near-perfect success end as `solved`: their returns no longer differ either, but they did not fail.
 
 The rules are pure functions. Their state is part of every checkpoint, so that a resumed run stops
 at the same step as an uninterrupted run.
@@ -25,7 +25,7 @@ Rule = Literal["", "reward_collapse", "low_validation", "empty_steps"]
 
 
 class RewardCollapse(Strict):
-    """Stops a run if the deviation of returns within groups is far lower than in its first steps.
+    """Stops a run if the deviation of returns within groups becomes far lower than initially.
 
     A step's deviation is the mean over its groups, before any filter, of the standard deviation of
     their returns. Steps with all trajectories filtered out do not count.
@@ -70,7 +70,7 @@ class LowValidation(Strict):
 
 
 class EmptySteps(Strict):
-    """Stops a run if the filter removes whole batches."""
+    """Stops a run if the filter removes all trajectories of consecutive batches."""
 
     steps: int = Field(5, gt=0, description="consecutive empty steps before the run stops")
     solved_above: float = Field(
@@ -89,7 +89,7 @@ class StopConfig(Strict):
         None, description="stop if returns no longer differ within groups; null: off"
     )
     low_validation: LowValidation | None = Field(
-        None, description="stop at low success on the validation panel; null: off"
+        None, description="stop if success on the validation panel is low; null: off"
     )
     empty_steps: EmptySteps | None = Field(
         None, description="stop after consecutive empty batches; null: off"
@@ -103,13 +103,13 @@ class StopState:
     Attributes:
         status: "" while the run continues, `stopped` if it failed, or `solved`.
         rule: the rule that ended the run.
-        round, step: position of the end. `step` is None if the run ended between rounds.
+        round, step: where the run ended; `step` is None if it ended between rounds.
         baseline: mean deviation of the first `window` non-empty steps; None before they are played.
         deviations, successes: deviation and success rate of up to `window` most recent non-empty
             steps.
         seen: number of non-empty steps so far.
-        empty: number of consecutive empty steps at the end.
-        empty_successes: success rates of up to `steps` most recent of these.
+        empty: number of empty steps since the last non-empty step.
+        empty_successes: success rates of the most recent of these, up to `steps`.
     """
 
     status: Status = ""
@@ -148,8 +148,6 @@ def after_collection(
 ) -> StopState:
     """The state after a step was played and filtered, before its update.
 
-    The state of a run that has ended does not change.
-
     Args:
         mean_deviation: mean over all groups, before the filter, of the deviation of returns.
         success: success rate of the step's trajectories, before the filter.
@@ -187,7 +185,7 @@ def _after_played(
     success: float,
     where: tuple[int, int],
 ) -> StopState:
-    """Stop if all steps of the window are below the limit and later than the baseline."""
+    """Stop if the window starts after the baseline and all its deviations are below the limit."""
     deviations = (*state.deviations, deviation)[-rule.window :]
     successes = (*state.successes, success)[-rule.window :]
     baseline = _mean(deviations) if state.seen == rule.window else state.baseline
@@ -213,7 +211,7 @@ def _low_steps(state: StopState, rule: RewardCollapse) -> int:
 
 
 def after_evaluations(config: StopConfig, validation_successes: Sequence[float]) -> Rule | None:
-    """The rule that stops a run after these rounds, or None.
+    """The rule that stops a run after the rounds so far, or None.
 
     Args:
         validation_successes: success rates on the validation panel of all rounds so far, from

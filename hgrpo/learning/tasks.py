@@ -1,4 +1,4 @@
-"""Selection of the tasks of a step."""
+"""Selects the tasks that each training step plays."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""One update of the policy from a batch of groups: minibatches, micro-batches, diagnostics."""
+"""The learner, which updates the policy on a batch of groups in minibatches."""
 
 import json
 import math
@@ -96,13 +96,13 @@ class Learner:
 
         Returns:
             Diagnostics for the log; those of `STEP_DIAGNOSTICS` are None if `order` is empty.
-            `n_updates` counts optimiser steps. `observed_kl` is KL(policy that played || reference)
-            per token: the mean over the whole batch or, without a KL penalty, over every
-            `_WATCHED`-th trajectory; None without a penalty and `kl.watch`.
+            `n_updates` counts optimiser steps. `observed_kl` estimates KL(behaviour policy ||
+            reference) per token, over the whole batch or, without a KL penalty, over every
+            `_WATCHED`-th trajectory. It is None if both the penalty and `kl.watch` are off.
 
         Raises:
             TrainingError: a loss, gradient or weight is not finite, or the log-probs of engine and
-                trainer differ by more than `mismatch_limit`. Earlier steps are not undone.
+                trainer differ by more than `mismatch_limit`. Steps already taken are not undone.
         """
         observed = self._measure_kl(sequences)
         row = {"observed_kl": observed, "kl_coef": self.kl_coefficient}
@@ -154,7 +154,7 @@ class Learner:
         order: Sequence[int],
         importance: Mapping[str, float],
     ) -> tuple[list[dict[str, float]], dict[str, float]]:
-        """Take all steps; return each step's diagnostics, and the mismatch before the first."""
+        """Take all optimiser steps; return their diagnostics, and the mismatch before the first."""
         steps: list[dict[str, float]] = []
         before: dict[str, float] = {}
         for _ in range(self.training.epochs):
@@ -185,9 +185,9 @@ class Learner:
         model: "PreTrainedModel | None" = None,
         entropies: bool = False,
     ) -> list[Tensor]:
-        """Log-prob of each sampled token, or entropy before it: [N] per sequence, in nats.
+        """Log-prob of each sampled token, or entropy of the policy; [N] per sequence, in nats.
 
-        The default `model` is the policy. The ranks divide the sequences.
+        `model` defaults to the policy. The sequences are divided among the ranks.
         """
         return by_sequence(
             lambda part: self._logprobs(model or self.policy.causal_lm, part, entropies)[entropies],
@@ -200,7 +200,7 @@ class Learner:
     def _differentiate(
         self, minibatch: Sequence[TrainingSequence], places: Sequence[int]
     ) -> tuple[dict[str, float], Tensor]:
-        """Compute the gradient of a minibatch's loss, and leave it in the parameters.
+        """Compute the gradient of a minibatch's loss, and store it in the parameters' `grad`.
 
         `places` are the indices of the minibatch's trajectories in the batch.
 
@@ -344,7 +344,7 @@ def minibatches(
         order: indices of trajectories, at least one; a group is `rollouts_per_task` consecutive
             trajectories of the batch.
         whole_groups: whether to keep groups together. Groups are then ordered by their first
-            trajectories, and sizes of minibatches may differ by almost a group.
+            trajectories in `order`, and the sizes of minibatches may differ.
     """
     size = training.minibatch_trajectories
     number = math.ceil(len(order) / size) if size else training.minibatches
@@ -364,8 +364,8 @@ def group_slopes(
     """The mean loss of the groups, and its derivatives w.r.t. the trajectories' log-probs.
 
     A group's loss depends on the policy only through the log-probs c_i of its trajectories. By the
-    chain rule, its gradient is the sum of (dL / dc_i) grad c_i. Therefore a second pass in any
-    micro-batches yields the exact gradient.
+    chain rule, its gradient is the sum of (dL / dc_i) grad c_i. A second pass therefore yields the
+    exact gradient for any split into micro-batches.
 
     Args:
         groups: indices of each group's trajectories in the tensors.

@@ -1,9 +1,9 @@
-"""Probabilities with which the policy chooses among given replies, at positions of a sequence.
+"""The policy's probabilities of given candidate replies at positions of a sequence.
 
-The candidate replies at one position form a prefix tree. The tokens of a reply's prefix shared by
-all replies, and the tokens after the point where it differs from all others, are ignored. A reply's
-weight is the product of the probabilities of its remaining tokens; the weights are normalised to
-sum to 1.
+The candidate replies at one position form a prefix tree. The prefix shared by all candidates is
+ignored, and so are the tokens of a candidate after the first one that distinguishes it from all
+others. A candidate's weight is the product of the probabilities of its remaining tokens. The
+weights are normalised to sum to 1.
 
 The sequence contains the played reply at each position. One forward pass over it therefore gives
 the probabilities of the played replies and of all tokens that other replies share with them.
@@ -68,10 +68,10 @@ def choice_probabilities(
     choices: Sequence[Sequence[Choice]],
     temperature: float = 1.0,
 ) -> list[list[np.ndarray]]:
-    """Probability of each option of each choice; `choices` has a list for each sequence.
+    """Probability of each option of each choice; `choices` contains one list per sequence.
 
     Returns:
-        For each sequence and choice, float64 [number of options], which sums to 1.
+        For each sequence and choice, float64 [number of options] with sum 1.
     """
     trees = {
         (row, index): partings(choice.options)
@@ -104,7 +104,7 @@ def _next_tokens(
 ) -> dict[Name, np.ndarray]:
     """Log-probabilities [vocabulary] of the token after each node.
 
-    Several nodes with the same token prefix need only one forward pass.
+    Nodes on the same token sequence share one forward pass.
     """
     rows = {id(row): row for row, _, _ in read}
     places: dict[int, list[tuple[int, Name]]] = {name: [] for name in rows}

@@ -1,7 +1,7 @@
 """Checks that a saved policy matches its base and its study, before weights are loaded.
 
-The config is compared with the base's config and the study's settings, because only the weights
-have a checksum and an edited config would change the model.
+The config has no checksum, and an edited config would change the model. It is therefore compared
+with the base's config and the study's settings.
 """
 
 from collections.abc import Collection
@@ -14,7 +14,7 @@ from hgrpo.errors import UserError
 from hgrpo.policy.settings import LoraConfig, ModelConfig
 
 LORA_CONFIG, LORA_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-# Config keys that do not affect the model: names, the type of the weights, and a version.
+# Config keys that do not affect the model: names, the dtype of the weights, and a version.
 _BOOKKEEPING = {"_name_or_path", "architectures", "dtype", "transformers_version"}
 # Keys of a LoRA config that may differ from PEFT's default. Some record the origin and task; the
 # others are compared with the study's settings.
@@ -30,10 +30,10 @@ def check_policy(
     """Check that a saved policy can be loaded with this base and these settings.
 
     Args:
-        ignored: keys of a LoRA adapter's config that may have any value.
+        ignored: keys of a LoRA adapter's config that are not checked.
 
     Raises:
-        UserError: as `check_adapter`, and as `check_lora` (LoRA) or `check_architecture` (full
+        UserError: see `check_adapter`, and `check_lora` (LoRA) or `check_architecture` (full
             tuning).
     """
     lora = config.adapt == "lora"
@@ -54,7 +54,7 @@ def check_adapter(folder: Path, lora: bool) -> None:
 
     Raises:
         UserError: a file is missing or damaged, the folder holds the other kind of policy, or the
-            weights do not match their checksum; or as `config_without_code`.
+            weights do not match their checksum; see also `config_without_code`.
     """
     config_name, weights_name = policy_files(lora)
     for name in (config_name, weights_name):
@@ -134,7 +134,7 @@ def check_lora(adapter: Path, settings: LoraConfig, ignored: Collection[str] = (
     ):
         if value != setting:
             raise UserError(
-                f"{path}: {key}: {value!r}, but `lora.{name}` of the model is {setting!r}"
+                f"{path}: {key}: {value!r}, but the study's model has `lora.{name}`: {setting!r}"
             )
     from peft import LoraConfig as PeftConfig
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
     from transformers.modeling_outputs import ModelOutput
 
-# `check_head` compares the logits of `_PROBE_LENGTH` tokens. The tolerance, relative to the largest
-# logit, is `_TOLERANCE`, or in a coarse dtype `_ROUNDINGS` times its eps, because each of the
-# head's few operations may round by half an eps.
+# `check_head` compares the logits of `_PROBE_LENGTH` tokens. The tolerance relative to the largest
+# logit is `_TOLERANCE`. In coarse dtypes, it is `_ROUNDINGS` times the dtype's eps, because each of
+# the head's few operations may cause a rounding error of half an eps.
 _PROBE_LENGTH, _TOLERANCE, _ROUNDINGS = 8, 1e-3, 4
 
 
@@ -52,7 +52,7 @@ def decode(model: "PreTrainedModel", token_ids: Tensor) -> tuple[Tensor, Head]:
 
 @torch.no_grad()
 def check_head(model: "PreTrainedModel") -> None:
-    """Check on a few tokens that `Head` gives the same logits as the whole model.
+    """Check on a few tokens that `Head` computes the same logits as the whole model.
 
     Raises:
         UserError: the head is not a linear layer, the model cannot compute logits from given hidden
@@ -77,7 +77,7 @@ def check_head(model: "PreTrainedModel") -> None:
     if not apart <= largest * max(_TOLERANCE, _ROUNDINGS * torch.finfo(expected.dtype).eps):
         raise UserError(
             f"{kind}: unsupported, because its logits are not a function of the last hidden states "
-            f"alone (they differ by {apart:.2g}, with a largest logit of {largest:.2g})"
+            f"alone (recomputed logits differ by {apart:.2g}; the largest is {largest:.2g})"
         )
 
 
@@ -101,7 +101,7 @@ class _Stand:
 
 
 class _Float32Linear:
-    """A linear layer that multiplies in float32; coarser types would distort importance ratios."""
+    """A linear layer in float32; lower precision would distort importance ratios."""
 
     def __init__(self, layer: nn.Linear):
         self.weight = layer.weight.float()

@@ -19,7 +19,7 @@ Read = TypeVar("Read")
 def read_hidden(
     policy: Policy, sequences: Sequence[Sequence[int]], read: Callable[[int, Tensor], Read]
 ) -> list[Read]:
-    """Results of `read` on each sequence's hidden states, in the order of the sequences.
+    """Apply `read` to each sequence's hidden states; return the results in the same order.
 
     Sequences are processed in micro-batches. `read` gets the index of a sequence and its states,
     float32 [L, hidden size] on the CPU; L may include padding.

@@ -47,7 +47,7 @@ def load_player(config: ModelConfig, base: Path, adapter: Path) -> Policy | Save
     """Load a policy for inference only.
 
     Raises:
-        UserError: as `load_policy`.
+        UserError: see `load_policy`.
     """
     if config.adapt == "lora":
         return load_policy(config, base, adapter)
@@ -61,13 +61,13 @@ def load_player(config: ModelConfig, base: Path, adapter: Path) -> Policy | Save
 def load_policy(
     config: ModelConfig, base: Path, adapter: Path | None = None, seed: int = 0
 ) -> Policy:
-    """Load a policy that can be trained: a saved one, or the base alone if `adapter` is None.
+    """Load a policy for training: a saved one, or a new one on the base if `adapter` is None.
 
-    With LoRA, a base without adapter gets a new one: the A matrices are drawn from the stream
-    ("lora-init", seed), the B matrices are zero.
+    With LoRA, a new policy has a new adapter. Its A matrices are drawn from the stream
+    ("lora-init", seed), and its B matrices are zero.
 
     Raises:
-        UserError: as `check_policy` and `check_head`; a saved weight is not finite; a tensor is
+        UserError: see `check_policy` and `check_head`; a saved weight is not finite; a tensor is
             missing or does not match config.json or the adapter's base; the model has no module for
             a name in `lora.targets`; or the model does not support the setting `attention`.
     """
@@ -87,7 +87,7 @@ def _load_whole(config: ModelConfig, base: Path, adapter: Path | None) -> "PreTr
         check_policy(config, base, folder)
         finite_weights(folder, lora=False)
         return load_model(folder, config)
-    # Do not check the base for non-finite values, because the base stage has done so.
+    # The base stage has already checked the base for non-finite values.
     check_adapter(base, lora=False)
     if adapter is not None:
         check_policy(config, base, adapter)
@@ -113,7 +113,7 @@ def _with_lora(
         lora_dropout=0.0,
         task_type="CAUSAL_LM",
     )
-    # Redraw, because PEFT uses torch's global generator, whose seed differs between processes.
+    # Seed torch's global generator, from which PEFT draws, because it differs between processes.
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(key("lora-init", seed) % 2**63)
         return peft.get_peft_model(model, lora)
@@ -154,4 +154,4 @@ def _check_targets(model: "PreTrainedModel", targets: Iterable[str]) -> None:
     for target in targets:
         if not any(f".{name}".endswith(f".{target}") for name in matrices):
             known = ", ".join(sorted({name.rpartition(".")[2] for name in matrices}))
-            raise UserError(f"lora.targets: {target!r}: the model has no such module, but {known}")
+            raise UserError(f"lora.targets: {target!r}: no such module; known: {known}")

@@ -98,15 +98,15 @@ def reply_entropies(
     spans: Sequence[tuple[int, int]],
     temperature: float = 1.0,
 ) -> list[np.ndarray]:
-    """Entropy of the policy before each token of each reply, in nats; a float64 array per reply.
+    """Entropy of the policy at each token of each reply, in nats; one float64 array per reply.
 
-    By the chain rule the sum over a reply has the reply's own entropy as its expectation, given
-    what was read before it. Costs one forward pass over the conversation. The conversation is read
-    on its own, so that the numbers do not depend on a batch.
+    By the chain rule, the expected sum over a reply is the entropy of the reply given the preceding
+    text. The conversation is processed in a forward pass of its own, so that results do not depend
+    on other conversations.
 
     Args:
         token_ids: the whole conversation.
-        spans: the [start, end) parts of it that are replies.
+        spans: the token range [start, end) of each reply.
         temperature: the temperature at which the replies were sampled.
     """
     if not spans:
@@ -118,7 +118,7 @@ def reply_entropies(
 
 
 def sampled_logits(model: "PreTrainedModel", batch: SequenceBatch) -> Tensor:
-    """Logits, float32 [N, vocabulary], that predict the sampled tokens; for small N."""
+    """Logits, float32 [N, vocabulary], that predict the sampled tokens; N must be small."""
     states, head = _states(model, batch)
     return head(states)
 
@@ -145,7 +145,7 @@ def micro_batches(lengths: Sequence[int], token_budget: int) -> list[list[int]]:
 
 
 def sampled_states(model: "PreTrainedModel", batch: SequenceBatch) -> Tensor:
-    """Last hidden states, float32 [N, hidden size], before each sampled token was sampled."""
+    """Last hidden states, float32 [N, hidden size], from which each sampled token is predicted."""
     return _states(model, batch)[0]
 
 

@@ -17,17 +17,12 @@ from hgrpo.errors import UserError
 from hgrpo.policy.compatible import LORA_CONFIG, check_policy, policy_files, weights_digest
 from hgrpo.policy.settings import ModelConfig
 
-# An imported adapter may have any dropout, because training sets it to 0.
+# The dropout of an imported adapter is not checked, because training sets it to 0.
 _DROPOUT = "lora_dropout"
 
 
 def trained_on(base: Path, env: str) -> dict[str, str]:
-    """Entry of `sft/summary.json` by which another study can check the adapter.
-
-    Args:
-        base: folder of the base model.
-        env: name of the environment.
-    """
+    """Entry of `sft/summary.json` that other studies use to check the adapter."""
     return {**identity(base), "env": env}
 
 
@@ -114,8 +109,8 @@ def _summary(path: Path) -> Mapping:
             raise TypeError(f"trained_on: {summary['trained_on']!r}")
     except OSError as error:
         raise UserError(
-            f"sft.adapter: {path}: {error.strerror}; give an output folder of the sft stage, with "
-            "adapter/ and summary.json"
+            f"sft.adapter: {path}: {error.strerror}; set it to an output folder of the sft "
+            "stage, which contains adapter/ and summary.json"
         ) from None
     except (ValueError, LookupError, TypeError) as error:
         raise UserError(f"{path}: trained_on: missing or not a mapping ({error})") from None

@@ -1,4 +1,4 @@
-"""The policy: a causal language model with its trainable part and its reference policy."""
+"""The policy: a causal language model with trainable weights, and its reference policy."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -77,15 +77,15 @@ class Policy:
         try:
             yield self.causal_lm
         finally:
-            # Undo that the call above made the reference trainable and froze the trained adapter.
+            # The call above made the reference trainable and froze the trained adapter. Undo both.
             self.model.set_adapter(_TRAINED)
 
     @contextmanager
     def untrained(self) -> Iterator["PreTrainedModel | None"]:
-        """Yield the model of an engine that never received trained weights.
+        """Yield the model that an engine would run if it had never received trained weights.
 
-        With LoRA, this is the base without the adapter; with full tuning, the reference policy, or
-        None if no reference policy is loaded.
+        With LoRA, this is the base without the adapter. With full tuning, it is the reference
+        policy, or None if no reference policy is loaded.
         """
         with self.model.disable_adapter() if self.lora else nullcontext():
             yield self.causal_lm if self.lora else self._reference
@@ -94,7 +94,7 @@ class Policy:
         """Make the policy saved in `adapter` the reference policy.
 
         Raises:
-            UserError: as `check_policy`, `finite_weights` and, with full tuning, `load_model`.
+            UserError: see `check_policy`, `finite_weights` and, with full tuning, `load_model`.
         """
         check_policy(self.config, self.base_folder, adapter)
         finite_weights(adapter, self.lora)
@@ -116,7 +116,7 @@ class Policy:
         if not self.lora:
             write_model(self.model, folder)
             return
-        # PEFT shortens a list of twenty or more targets to an equivalent one. Write the study's
+        # PEFT replaces a list of twenty or more targets by a shorter equivalent. Write the study's
         # list instead, because `check_lora` compares with it.
         targets = sorted(set(self.config.lora.targets))
         self.model.peft_config[_TRAINED].target_modules = targets

@@ -26,8 +26,8 @@ def autocast_dtype(config: ModelConfig, device: torch.device) -> torch.dtype | N
 def has_bfloat16(device: torch.device) -> bool:
     """Whether a device has native bfloat16 matrix instructions.
 
-    Otherwise torch emulates them. On a CPU with only AVX2, this is 30 to 60 times slower than
-    float32.
+    Without them, torch emulates bfloat16. On a CPU with only AVX2, this is 30 to 60 times slower
+    than float32.
     """
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)

@@ -59,7 +59,7 @@ def load_model(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
                 use_safetensors=True,
                 local_files_only=True,
                 trust_remote_code=False,
-                # Let `_check_loaded` report wrong shapes instead of transformers.
+                # Let `_check_loaded` report wrong shapes, instead of transformers.
                 ignore_mismatched_sizes=True,
                 output_loading_info=True,
             )

@@ -2,12 +2,13 @@
 
 The policy gradient is a sum over turns of the advantage times the gradient of the reply's
 log-probability. Given one sketch per turn, inner products of any two updates on the same turns can
-be computed without the model.
+be estimated without the model.
 
-A count sketch adds each number of a vector, with a random sign, to one random place. It is linear.
-The product of two sketches of size m has the expectation of the vectors' own product, and a
-deviation of at most sqrt(2 / m) times their lengths. See Charikar, Chen and Farach-Colton 2002,
-"Finding Frequent Items in Data Streams", https://doi.org/10.1007/3-540-45465-9_59.
+A count sketch is a linear projection. It adds each entry of a vector, with a random sign, to one
+random entry of the sketch. The inner product of two sketches of size m is an unbiased estimate of
+the vectors' inner product, with a standard deviation of at most sqrt(2 / m) times the product of
+their norms. See Charikar, Chen and Farach-Colton 2002, "Finding Frequent Items in Data Streams",
+https://doi.org/10.1007/3-540-45465-9_59.
 """
 
 from collections.abc import Sequence
@@ -22,13 +23,13 @@ from hgrpo.policy.policy import Policy
 
 
 class CountSketch:
-    """Projects vectors of one length; it keeps five bytes for each of their numbers.
+    """Projects vectors of a fixed length; uses five bytes of memory per vector entry.
 
     Args:
-        length: of the vectors.
-        size: numbers in a sketch. Equal lengths, sizes and names give equal projections.
-        device: where the vectors are.
-        name: of the random stream that places and signs are drawn from.
+        length: length of the vectors.
+        size: number of entries of a sketch. Equal lengths, sizes and names give equal projections.
+        device: device of the vectors.
+        name: name of the random stream from which places and signs are drawn.
     """
 
     def __init__(self, length: int, size: int, device: torch.device | str, name: str):
@@ -62,7 +63,7 @@ class ScoreSketcher:
     def of_turns(self, token_ids: Sequence[int], spans: Sequence[tuple[int, int]]) -> np.ndarray:
         """Sketch of each turn's gradient, float32 [turns, size].
 
-        The gradient is taken of the summed log-probability of the turn's sampled tokens.
+        The gradient is that of the summed log-probability of the turn's sampled tokens.
 
         Args:
             token_ids: a trajectory's tokens.

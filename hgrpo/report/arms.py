@@ -1,4 +1,4 @@
-"""Arms of a study in the report: order, label, colour, marker and line style."""
+"""Order, labels, colours, markers and line styles of a study's arms in the report."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ UNTRAINED_COLOUR = "#80868f"
 REFERENCE_COLOUR = "#3a86c8"
 COLOURS = ("#e07b00", "#009e73", "#c864a0", "#b8a000", "#d5482f", "#4fb3e8", "#8c6bd1", "#8a6a4f")
 MARKERS = ("s", "^", "D", "v", "P", "X", "*", "<")
-# After eight arms the colours repeat, with other line styles and markers.
+# After eight arms the colours repeat, but with a different line style and marker.
 LINES = ("-", "--", "-.")
 # Colour map of alpha in an alpha sweep, visible on light and dark pages.
 BLEND = LinearSegmentedColormap.from_list(
@@ -43,9 +43,12 @@ class Arm:
 
 @dataclass(frozen=True)
 class Arms:
-    """All arms by name in display order; the reference, its A/A twins, and the user's own arms.
+    """All arms of a study.
 
-    `reference` may be missing from the arms, if it was not run.
+    Attributes:
+        by_name: arms in display order.
+        reference: name of the reference arm, which is not in `by_name` if it was not run.
+        twins, mine: names of the reference's A/A twins, and of the arms that the user defined.
     """
 
     by_name: Mapping[str, Arm]
@@ -75,7 +78,7 @@ class Arms:
         return next((name for name, arm in self.by_name.items() if not arm.trained), None)
 
     def with_figure(self, figure: str) -> list[str]:
-        """The trained arms whose credit assigner declares this figure."""
+        """The trained arms whose credit assigner declares the given figure."""
         return [name for name in self.trained if figure in self.by_name[name].credit.figures]
 
     @property
@@ -84,13 +87,13 @@ class Arms:
         return [name for name in self.trained if self.by_name[name].credit.fits]
 
     def is_control(self, name: str) -> bool:
-        """Whether an arm is a control: altered credit, oracle credit, or an A/A twin."""
+        """Whether an arm is a control: it has altered or oracle credit, or is an A/A twin."""
         credit = self.by_name[name].credit
         known = credit.is_control or credit.correlation_with_oracle is not None
         return known or name in self.twins
 
     def label(self, name: str) -> str:
-        """The arm's label; for a reference that was not run, its name."""
+        """The arm's label, or the name of a reference that was not run."""
         return self.by_name[name].label if name in self.by_name else name
 
 
@@ -134,7 +137,7 @@ def _is_twin(method: Mapping, other: Mapping | None) -> bool:
 
 
 def _look(index: int) -> tuple[str, str, str]:
-    """Colour, marker and line of the arm `index`, counted from 0 after the reference arm."""
+    """Colour, marker and line style of an arm; `index` counts the arms except for the reference."""
     turn, place = divmod(index, len(COLOURS))
     return COLOURS[place], MARKERS[(place + turn) % len(MARKERS)], LINES[turn % len(LINES)]
 

@@ -55,7 +55,7 @@ def run_log(plan: RunPlan) -> tuple[list[dict], bool]:
     begun = [] if done else [*(plan.rounds[len(made)].entry / "unfinished").glob("*/")]
     if begun:
         steps = step_folders(max(begun, key=lambda path: path.stat().st_mtime))
-        with suppress(FileNotFoundError):  # the job has just saved a later step, or restarted
+        with suppress(FileNotFoundError):  # the job just saved a later step or was restarted
             rows += _read(rows_file(steps[-1])) if steps else []
     return rows, done
 
@@ -153,7 +153,6 @@ class Board:
         return sum(self._written.values())
 
     def _of(self, plan: RunPlan) -> list[Writer]:
-        """The run's writers, created on the first call."""
         if plan.home not in self._writers:
             study = self._results.resolve().name
             made = self._writers[plan.home] = []

@@ -105,7 +105,9 @@ def confounded(arms: Arms, snapshots: Sequence[Mapping]) -> list[str]:
 
 
 def more_play(arms: Arms, rounds: Sequence[Mapping]) -> list[str]:
-    """Arms that played over 20 % more turns than the reference, including continuations.
+    """Caution about arms that played over 20 % more turns than the reference.
+
+    Turns of continuations count as well.
 
     `rounds` are the contents of every round's summary.json.
     """
@@ -124,7 +126,7 @@ def more_play(arms: Arms, rounds: Sequence[Mapping]) -> list[str]:
 
 
 def published_spread(study: str, overridden: Collection[str], reference: str) -> str:
-    """A sentence on the spread of a study's published seeds; "" if none match its settings."""
+    """A sentence on the spread of the study's published seeds; "" if its settings differ."""
     row = json.loads(PUBLISHED.read_text(encoding="utf-8")).get(study)
     if row is None or not set(overridden) <= {"seeds", "methods", "mine", "description"}:
         return ""

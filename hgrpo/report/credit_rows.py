@@ -1,4 +1,4 @@
-"""Rows of the page's credit tables: trajectories, turn by turn, with a cell per arm."""
+"""Rows of the page's credit tables: one per turn of a trajectory, with a cell per arm."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -57,14 +57,13 @@ def _trajectories(path: Path, keys: list[str]) -> list[pd.DataFrame]:
     """One table per trajectory of a CSV file of credit; empty if the file does not exist."""
     if not path.exists():
         return []
-    # Texts may be empty or equal to "NA", so only empty numbers are missing values.
+    # Texts may be empty or equal to "NA", so only numeric columns can have missing values.
     numbers = pd.read_csv(path, nrows=0).columns.difference(_TEXTS)
     table = pd.read_csv(path, keep_default_na=False, na_values={name: [""] for name in numbers})
     return [picture for _, picture in table.groupby(keys, sort=False)]
 
 
 def _picture(picture: pd.DataFrame) -> dict:
-    """Goal, reward and turns of a trajectory."""
     turns = picture.drop_duplicates("turn").sort_values("turn")
     return {
         "task_id": turns["task_id"].iloc[0],

@@ -32,9 +32,9 @@ def write(
     labels: Mapping[str, str],
     folder: Path,
 ) -> pd.DataFrame:
-    """Write the tables and figures into `folder`; output is byte-identical for equal credit.
+    """Write the tables and figures into `folder`, and return the table of `twins`.
 
-    Agreement and gallery use the rollouts of the last policy. Returns the table of `twins`.
+    Files are byte-identical for equal credit. Agreement and gallery use the last policy's rollouts.
 
     Args:
         played: rollouts of one or several policies, with finished computations.
@@ -65,7 +65,6 @@ def _write_truth(
     labels: Mapping[str, str],
     folder: Path,
 ) -> list[Drawing]:
-    """Write truth.csv, truth_gradients.csv and truth_errors.csv; return the figures."""
     # Imported here because advantages require torch, which credit may not.
     from hgrpo.evaluation.truth.methods import truth_tables
 
@@ -166,7 +165,7 @@ def _heat_map(
 def _gallery(
     credits: Mapping[str, np.ndarray], rollouts: SharedRollouts, labels: Mapping[str, str]
 ) -> Drawing:
-    # The row of zeros makes every trajectory complete if there is no credit at all.
+    # The row of zeros makes all trajectories complete if no method has credit.
     known = np.isfinite([np.zeros(rollouts.lengths.sum()), *credits.values()]).all(axis=0)
     complete = [bool(part.all()) for part in np.split(known, np.cumsum(rollouts.lengths)[:-1])]
     returns = rollouts.sums("return")

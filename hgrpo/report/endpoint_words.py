@@ -12,7 +12,7 @@ from hgrpo.report.arms import Arms
 
 @dataclass(frozen=True)
 class Measure:
-    """A quantity of learning curves, with its columns in `Comparison.rounds`."""
+    """A quantity plotted in learning curves, with its columns in `Comparison.rounds`."""
 
     column: str
     lower: str
@@ -33,7 +33,7 @@ MEASURES: dict[Score, Measure] = {"success": SUCCESS, "return": SCORE}
 
 
 def endpoint_phrase(comparison: Comparison) -> str:
-    """The declared endpoint in a sentence: `mean success over rounds 1 to 5`."""
+    """Name of the declared endpoint in a sentence, e.g. `mean success over rounds 1 to 5`."""
     settings = comparison.protocol.settings
     measure, last = MEASURES[settings.score].name, max(comparison.last_round.values())
     if settings.endpoint == AREA:
@@ -44,7 +44,7 @@ def endpoint_phrase(comparison: Comparison) -> str:
 
 
 def over_budget(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> str:
-    """A sentence on the arms whose first round exceeds the declared budget; "" without any.
+    """A sentence on the arms whose first round exceeds the declared budget; "" if there are none.
 
     `play` is the cumulative play of each run at the end of each round.
     """
@@ -82,14 +82,14 @@ def threshold_text(value: float, score: Score) -> str:
 
 
 def amount(value: float, score: Score) -> str:
-    """Success in per cent, or 100 times a return without a unit; a dash for NaN."""
+    """Format a success rate in per cent, or a return times 100 without a unit; NaN as a dash."""
     if pd.isna(value):
         return "\u2013"
     return f"{100 * value:.1f}" + ("\u00a0%" if score == "success" else "")
 
 
 def untrained_level(comparison: Comparison, arms: Arms, column: str = "success") -> float | None:
-    """SFT policy's test success (or `column`) at its best temperature; None without an SFT arm."""
+    """Test success (or `column`) of the SFT arm at its best temperature; None if it was not run."""
     rows = comparison.methods
     rows = rows[
         (rows["method"] == arms.untrained) & (rows["temperature"] == comparison.best_temperature)

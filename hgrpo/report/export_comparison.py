@@ -34,7 +34,7 @@ from hgrpo.evaluation.outcomes import GREEDY, TEST
 def methods_comparison(
     comparison: Comparison, episodes: pd.DataFrame, labels: Mapping[str, str], study: Mapping
 ) -> dict[str, dict]:
-    """The content of methods_comparison.json: arm -> its fields, in display order.
+    """Compute the content of methods_comparison.json: the fields of each arm, in display order.
 
     `study` is the content of the study's config.yaml.
     """
@@ -59,7 +59,6 @@ def study_digest(config: Mapping) -> str:
 
 
 def _endpoint(endpoints: pd.DataFrame, method: str) -> dict:
-    """The declared endpoint of an arm's greedy play."""
     greedy = endpoints["declared"] & (endpoints["temperature"] == GREEDY)
     row = endpoints[greedy & (endpoints["method"] == method)].iloc[0]
     return {
@@ -71,7 +70,6 @@ def _endpoint(endpoints: pd.DataFrame, method: str) -> dict:
 
 
 def _summary(episodes: pd.DataFrame) -> dict:
-    """The fields of one arm, without label and notes."""
     rounds = [
         {
             "round": int(number),

@@ -1,4 +1,4 @@
-"""Headline and cautions of the report."""
+"""The report's headline, cautions and first paragraphs, composed from the comparison."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,15 +24,15 @@ from hgrpo.report.words import (
     points,
 )
 
-_LESS = ", less than the A/A twin moved"
+_LESS = ", less than for the A/A twin"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The top of the page.
+    """Texts at the top of the page.
 
     Attributes:
-        headline: collapsed runs, and the arms that differ from the reference.
+        headline: sentence on collapsed runs and on the arms that differ from the reference.
         sure: whether training significantly beats sampling alone; with too few seeds, the size of
             chance differences; or the interpretation of a study without any success. May be "".
         cautions: reasons to distrust the comparison, and remedies.
@@ -74,7 +74,6 @@ def answer(
 
 
 def _too_few(table: pd.DataFrame) -> bool:
-    """Whether the comparisons have too few seeds for a verdict."""
     return int(table["n_seeds"].iloc[0]) < FEWEST_SEEDS
 
 
@@ -133,7 +132,7 @@ def _headline(comparison: Comparison, arms: Arms) -> str:
 
 
 def _twins(twins: pd.DataFrame) -> str:
-    """Differences of the A/A twins from the reference, with intervals; "" without twins."""
+    """Differences of the A/A twins from the reference, with intervals; "" if there are no twins."""
     moved = [
         f"{points(row.difference)} points{ends(points(row.lower), points(row.upper), ' ({})')}"
         for row in twins.itertuples()
@@ -143,7 +142,7 @@ def _twins(twins: pd.DataFrame) -> str:
 
 
 def _tested(comparison: Comparison, arms: Arms, measured: str, chance: float) -> str:
-    """Unranked differences of the arms that are neither controls nor gated.
+    """Text on the differences of arms without a gate that are not controls, in display order.
 
     `chance` is as in `_sized`.
     """
@@ -151,7 +150,7 @@ def _tested(comparison: Comparison, arms: Arms, measured: str, chance: float) ->
     gated = {gate.arm for gate in comparison.protocol.settings.gates}
     table = table[~table["method"].isin(arms.mine)]  # already in the first sentence
     tested = table[[not (name in gated or arms.is_control(name)) for name in table["method"]]]
-    if tested.empty and arms.mine:  # their yardsticks
+    if tested.empty and arms.mine:  # show the controls, as a scale for the user's arms
         tested = table[~table["method"].isin(arms.twins)]
     if tested.empty:
         only = "your arms" if arms.mine else "controls"
@@ -179,7 +178,7 @@ def _sized(rows: pd.DataFrame, arms: Arms, chance: float = 0.0, rest: str = "arm
 
 
 def _collapse(comparison: Comparison, arms: Arms) -> list[str]:
-    """A sentence on the collapsed runs, then a remedy; empty without collapsed runs.
+    """A sentence on the collapsed runs, then a remedy; empty if no run collapsed.
 
     Controls are excluded, because their altered credit is expected to hurt.
     """
@@ -217,7 +216,7 @@ def _collapse(comparison: Comparison, arms: Arms) -> list[str]:
 
 
 def _few_seeds(comparison: Comparison) -> list[str]:
-    """The minimum number of seeds for a verdict, if the study has several seeds but too few."""
+    """A sentence on the minimum number of seeds; empty unless there are several but too few."""
     table = comparison.against_reference
     if table.empty or not 1 < int(table["n_seeds"].iloc[0]) < FEWEST_SEEDS:
         return []
@@ -231,12 +230,10 @@ def _few_seeds(comparison: Comparison) -> list[str]:
 
 
 def _nothing_won(comparison: Comparison) -> bool:
-    """Whether the endpoint of every arm is zero."""
     return not comparison.methods["endpoint"].any()
 
 
 def _sure(comparison: Comparison, arms: Arms, spread: str) -> str:
-    """The paragraph below the headline (`Answer.sure`)."""
     table, compared = comparison.against_untrained, comparison.against_reference
     if _nothing_won(comparison) and len(table):
         return (

@@ -1,4 +1,4 @@
-"""Page about gradients: which part of the loss drives a policy, by buckets of groups."""
+"""Renders the page on which part of the loss drives a policy, by buckets of groups."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -63,7 +63,6 @@ def read_success(paths: Sequence[Path]) -> pd.DataFrame:
 
 
 def _job(path: Path) -> dict[str, object]:
-    """Method, seed and round of the job that wrote a file, from its path."""
     method, seed, number = path.parts[-4:-1]
     return {
         "method": method,
@@ -75,7 +74,7 @@ def _job(path: Path) -> dict[str, object]:
 def headline(dominance: pd.DataFrame) -> str:
     """Headline: the dominant part of the loss in the bucket with the smallest deviation.
 
-    Policies are counted by all played groups, because a filter removes equal returns anyway.
+    Only rows with all played groups count, because a filter removes groups with equal returns.
     """
     chosen = (dominance["place"] == "lowest") & (dominance["pass"] == PASSES[0])
     verdicts = dominance.loc[chosen, "verdict"]
@@ -127,7 +126,6 @@ def render(
 
 
 def _for_readers(table: pd.DataFrame, arms: Mapping[str, GradientArm]) -> list[dict[str, object]]:
-    """Rows of the page's tables, with display names."""
     rows = []
     for row in table.to_dict("records"):
         arm = arms.get(row["method"])

@@ -29,7 +29,7 @@ class Inputs:
         doses: arm -> correlation of its credit with the oracle's (`designs.doses`).
         axes: name, label, key and arms (value, arm) of each axis with several arms.
         design: factorial design of the arms, or None.
-        effects: main effects and interactions (`differences.effects`); empty without a factorial.
+        effects: main effects and interactions (`differences.effects`); empty if there is no design.
     """
 
     arms: Arms

@@ -49,7 +49,7 @@ def escaped(text: object) -> str:
 
 
 def tabular(table: pd.DataFrame, digits: int = 3) -> str:
-    """Format as a `tabular`, one line per row; `digits` applies to non-integers."""
+    """Format a table as a LaTeX `tabular`; `digits` is the number of decimals of non-integers."""
     rows = [
         _row(escaped(_number(value, digits)) for value in row)
         for row in table.itertuples(index=False)
@@ -58,7 +58,7 @@ def tabular(table: pd.DataFrame, digits: int = 3) -> str:
 
 
 def column_table(table: pd.DataFrame, about: str, label: str, notes: Sequence[str] = ()) -> str:
-    """Format as a `table` for a column of 3.4 inches, with wrapped names and intervals below.
+    """Format a LaTeX `table` for a column of 3.4 inches: names are wrapped, intervals are below.
 
     Args:
         table: names in the first column, `Cell`s in the others.

@@ -41,7 +41,7 @@ FIT_OPTIONAL = ("return_corr", "alpha_cf_corr", "supervised_share")
 
 
 def run_of(path: Path) -> tuple[str, int, int]:
-    """Method, seed and round of a file in <method>/seed_<s>/round_<r>/; UserError elsewhere."""
+    """Parse the path <method>/seed_<s>/round_<r>/<file>; raise a UserError for any other path."""
     match = RUN.search(Path(path).as_posix())
     if not match:
         raise UserError(f"{path}: expected a file in <method>/seed_<s>/round_<r>/")
@@ -51,7 +51,7 @@ def run_of(path: Path) -> tuple[str, int, int]:
 def read_logs(paths: Sequence[Path], fits: Sequence[Path] = ()) -> pd.DataFrame:
     """Read all training logs into one table, one row per optimiser batch of every run.
 
-    These columns are added:
+    The following columns are added:
         batch: number of the batch in its run, counted from 1 over all rounds.
         fit_s: seconds of the fit before a round, only in the row of the round's first batch.
         trajectories, replies, tokens, seconds: cumulative sums over the run, including
@@ -215,7 +215,7 @@ def _first_batch(path: Path) -> pd.DataFrame:
     goals = store.read_sequences(sequences, [*TRAJECTORY, "goal"], step=0).to_pandas()
     joined = turns.merge(goals.drop_duplicates(TRAJECTORY), "left", TRAJECTORY)
     if joined["goal"].isna().any():
-        raise UserError(f"{path}: turns without a row in {sequences.name}; are the rounds equal?")
+        raise UserError(f"{path}: turns do not match {sequences.name} in the same folder")
     return joined
 
 
@@ -228,14 +228,14 @@ def _read_all(
     for path in paths:
         run = method, seed, number = run_of(path)
         if run in seen:
-            raise UserError(f"{path}: the same round as {seen[run]}")
+            raise UserError(f"{path}: expected one log per round, but {seen[run]} is of this round")
         seen[run] = path
         rows = _entry(path, "rows", list)
         table = pd.DataFrame(rows, columns=None if rows else list(required))
         if lacking := [name for name in required if name not in table.columns]:
-            raise UserError(f"{path}: columns missing: {', '.join(lacking)}")
+            raise UserError(f"{path}: missing columns: {', '.join(lacking)}")
         table = table.reindex(columns=[*required, *optional]).apply(pd.to_numeric)
-        # Later rounds of a stopped run have no rows. Empty tables would turn numbers into objects.
+        # Rounds after a run was stopped have no rows; empty tables would change column types.
         if rows:
             tables.append(table.assign(method=method, seed=seed, round=number))
     if not tables:
@@ -248,6 +248,6 @@ def _entry(path: Path, key: str, kind: type[list] | type[float]) -> list | float
     try:
         return kind(json.loads(Path(path).read_bytes())[key])
     except FileNotFoundError:
-        raise UserError(f"{path}: no such train log") from None
+        raise UserError(f"{path}: train log not found") from None
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path}: not a train log with the key {key!r} ({error})") from None

@@ -1,4 +1,4 @@
-"""Learning curves of runs from several studies or tools in one plot."""
+"""Draws learning curves of runs from several studies or tools in one plot."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Render report.html, a self-contained file with findings first, then the evidence."""
+"""Render report.html, a self-contained page with the findings first and then the evidence."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,7 +27,7 @@ from hgrpo.report.svg import inline, page_environment
 from hgrpo.report.tables import cost, counts, logged_extras, scripted_players
 from hgrpo.report.truth_section import SHOWN, truth_tables
 
-# Possible limits of the scale of differences in the first table.
+# Candidates for the limit of the symmetric scale on which the first table plots differences.
 _LIMITS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75)
 SYMBOLS = {"better": "▲", "worse": "▼", "inconclusive": "◇"}
 
@@ -94,7 +94,7 @@ def render(page: Page) -> str:
     if truth:
         figures["truth"] = _figures(page.truth).get("truth", [])
     spent = cost(logs, arms)
-    # The measure of the endpoint, and the other one if there are partial rewards.
+    # Measures: that of the endpoint, and also the other one if episodes can earn partial reward.
     score = comparison.protocol.settings.score
     both = comparison.partial or score == "return"
     measures = [score, *({"success", "return"} - {score} if both else ())]
@@ -123,7 +123,7 @@ def render(page: Page) -> str:
         scripted=_scripted(page.scripted, measures),
         families=_families(comparison, arms),
         pooled_twin=words.pooled_twin(comparison, arms),
-        # Columns of the first table. The reference has a column only once it has been run.
+        # Columns of the first table. The reference has no column before it has been run.
         opponents=[
             *(["reference"] if arms.has_reference else []),
             *(["untrained"] if arms.untrained else []),
@@ -154,7 +154,7 @@ def render(page: Page) -> str:
 
 
 def _limit(comparison: Comparison) -> float:
-    """Limit of the symmetric scale that includes all differences: a round fraction."""
+    """Smallest of `_LIMITS` such that a symmetric scale includes all differences and intervals."""
     tables = [t for t in (comparison.against_reference, comparison.against_untrained) if len(t)]
     ends = [table[["lower", "difference", "upper"]].abs().max().max() for table in tables]
     return next((limit for limit in _LIMITS if limit >= max(ends, default=0)), 1)
@@ -200,7 +200,6 @@ def _scripted(players: pd.DataFrame, measures: Sequence[str]) -> list[dict]:
 
 
 def _families(comparison: Comparison, arms: Arms) -> list[dict]:
-    """The full tables of paired comparisons, one per family."""
     families = []
     for table in (comparison.against_reference, comparison.against_untrained, comparison.pairs):
         if not len(table):
@@ -220,7 +219,6 @@ def _families(comparison: Comparison, arms: Arms) -> list[dict]:
 
 
 def _facts(page: Page, comparison: Comparison) -> list[tuple[str, object]]:
-    """Facts below the headline, as (name, value) pairs."""
     seeds = sorted(comparison.seeds["seed"].unique().tolist())
     logs = page.inputs.logs
     seconds = logs.groupby(["method", "seed"])["seconds"].last().sum() if len(logs) else 0
@@ -258,7 +256,6 @@ def _commands(page: Page) -> dict[str, str]:
 
 
 def _figures(folder: Path) -> dict[str, list[dict]]:
-    """Section of the page -> its figures, with inline SVG."""
     sections: dict[str, list[dict]] = {}
     for entry in read_index(folder):
         if entry["section"] == "credit":

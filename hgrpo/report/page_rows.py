@@ -32,13 +32,13 @@ CLAIMS = {
     "no_difference": "not different",
     "equivalent": "equivalent",
 }
-# Results of gates use the styles of verdicts.
+# Result of a gate -> the verdict whose style it has.
 LOOKS = {PASSED: "better", FAILED: "worse", OPEN: "inconclusive"}
 STATED = ("packages", "revision", "code", "python", "hardware", "system")
 
 
 def verdict_on_gates(table: pd.DataFrame, label: Callable[[str], str]) -> str:
-    """A sentence on passed, failed and open gates; "" without gates.
+    """A sentence on passed, failed and open gates; "" if there are no gates.
 
     `table` is `Comparison.gates`, and `label` maps an arm's name to its label.
     """
@@ -109,7 +109,7 @@ def difference(row: Mapping) -> str:
 
 
 def beside(comparison: Comparison, arms: Arms) -> dict:
-    """Table of the undeclared endpoints: column titles, and a row per arm.
+    """Table of the endpoints other than the declared one: column titles, and a row per arm.
 
     Each endpoint has a column for the arm's level and one for the difference from each baseline.
     """
@@ -146,7 +146,7 @@ def beside(comparison: Comparison, arms: Arms) -> dict:
 
 
 def thresholds(comparison: Comparison, arms: Arms) -> list[dict]:
-    """Per threshold: its text, and a row per arm with the trajectories to reach it."""
+    """Tables of the trajectories to reach each threshold: its text, and a row per arm."""
     table, score = comparison.thresholds, comparison.protocol.settings.score
     if table.empty:
         return []
@@ -161,7 +161,7 @@ def thresholds(comparison: Comparison, arms: Arms) -> list[dict]:
 
 
 def ended_runs(stops: pd.DataFrame, seeds: int) -> dict[str, str]:
-    """Arm -> text on runs ended by a rule, such as "stopped in 2 of 5 runs"."""
+    """Describe each arm's runs that were ended by a rule, e.g. "stopped in 2 of 5 runs"."""
     counted = stops.groupby(["method", "status"], sort=False).size()
     by_arm: dict[str, list[str]] = {}
     for (method, status), many in counted.items():
@@ -182,7 +182,7 @@ def read_mapping(path: Path) -> dict:
 
 
 def provenance_rows(snapshots: Mapping[str, Sequence[Mapping]]) -> list[tuple[str, list]]:
-    """One row per stage: its name, and the distinct values of each fact.
+    """Rows of the provenance table: a stage's name, and the distinct values of each of its facts.
 
     A fact has several values if the stage ran on several machines or with several versions.
     `snapshots` maps stages to snapshots, with facts at the top level or under "provenance".

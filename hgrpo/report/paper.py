@@ -1,4 +1,4 @@
-"""Figures and the results table in sizes and formats for papers."""
+"""Writes figures and the results table in sizes and formats for papers."""
 
 import re
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ _STAR = "* significant after Holm's correction"
 # Widths in inches of a column and of the full text in typical two-column conference styles.
 SIZES = {"column": 3.4, "page": 7.0}
 FORMATS = ("svg", "pdf")
-# The font size is the same at both widths: that of the screen, scaled to the column width.
+# Factor of font sizes from the page to a column; figures of both widths use the resulting sizes.
 _SMALLER = SIZES["column"] / WIDTH
-# For ticks that are created when a figure is resized.
+# Font sizes for ticks that matplotlib creates when a figure is resized.
 _TICKS = {name: _SMALLER * RC[name] for name in ("xtick.labelsize", "ytick.labelsize")}
 _PAPER = {**RC, **_TICKS, "pdf.fonttype": 42}  # embed TrueType fonts, as journals require
 

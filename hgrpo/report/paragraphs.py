@@ -1,4 +1,4 @@
-"""Paragraphs below the first table: on verdicts, on sampling, and on limits."""
+"""Writes the paragraphs below the first table, on verdicts, on sampling, and on limits."""
 
 import numpy as np
 import pandas as pd
@@ -31,7 +31,7 @@ def on_verdicts(comparison: Comparison, arms: Arms) -> list[str]:
 
 
 def _repeats(table: pd.DataFrame, arms: Arms) -> list[str]:
-    """Replication probability of each verdict of better or worse."""
+    """Sentence on the replication probability of each verdict of better or worse."""
     rows = table[table["verdict"].isin(DECIDED)]
     if rows.empty:
         return []
@@ -50,7 +50,6 @@ def _repeats(table: pd.DataFrame, arms: Arms) -> list[str]:
 
 
 def _detectable(open_rows: pd.DataFrame) -> str:
-    """Sentence on the minimum detectable effect of the inconclusive comparisons."""
     known = open_rows["minimum_detectable_effect"].dropna()
     if known.empty:
         return (
@@ -70,7 +69,7 @@ def _detectable(open_rows: pd.DataFrame) -> str:
 
 
 def on_seeds(comparison: Comparison) -> str:
-    """Number of seeds required to detect given differences, from this study's spread of runs."""
+    """Sentence on the number of seeds required to detect differences, given the spread of runs."""
     table = comparison.seeds_needed
     if table.empty:
         return f"The required number of seeds cannot be estimated, because {_NO_SPREAD}."
@@ -122,7 +121,7 @@ def on_sampling(comparison: Comparison, arms: Arms) -> list[str]:
 
 
 def limits(comparison: Comparison, arms: Arms) -> list[str]:
-    """Sentences on the limits of the study; empty without a trained arm."""
+    """Sentences on the limits of the study; empty if no arm is trained."""
     table = comparison.methods
     table = table[table["method"] != comparison.protocol.untrained]
     sentences = []

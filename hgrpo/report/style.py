@@ -31,7 +31,7 @@ INK, MUTED, GRID, PAPER = "#23272d", "#6b727b", "#dfe3e7", "#fdfefe"
 WIDTH = 4.7
 # With more trained arms than this, labels, seeds and intervals do not fit into one set of axes.
 MANY = 8
-# Minimum range of an axis of fractions, so that its ticks are distinct whole per cents.
+# Minimum range of an axis of fractions; on a smaller range, ticks in whole per cent would repeat.
 LEAST = 0.05
 
 INDEX = "index.json"  # list of a folder's figures
@@ -133,7 +133,7 @@ def read_index(folder: Path) -> list[dict]:
     try:
         return json.loads((folder / INDEX).read_bytes())
     except FileNotFoundError:
-        raise UserError(f"{folder}: no {INDEX}; run the stage figures first") from None
+        raise UserError(f"{folder}: {INDEX} not found; run the stage `figures` first") from None
     except json.JSONDecodeError as error:
         raise UserError(f"{folder / INDEX}: not an index of figures ({error})") from None
 

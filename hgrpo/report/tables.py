@@ -34,15 +34,15 @@ _COMPARED = (
     *("probability_of_improvement", "minimum_detectable_effect", "p_holm", "verdict"),
     "repeats_alike",
 )
-# Tables whose attribute of `Comparison` has a different name.
+# Table -> attribute of `Comparison`, where their names differ.
 _ATTRIBUTES = {
     "against_sft": "against_untrained",
     "sft_temperatures": "temperatures",
     "best_rounds_for_the_record": "best_rounds",
     "thresholds_by_seed": "first_rounds",
 }
-# Columns of tables that may be empty, such as comparisons of a single arm. An empty table has no
-# columns, but its file must have the same columns as in other studies.
+# Columns of tables that may be empty, e.g. comparisons in a study of a single arm. An empty table
+# has no columns, but its file must have the same columns as in other studies.
 HEADERS = {
     "against_reference": _COMPARED,
     "against_sft": _COMPARED,
@@ -118,7 +118,7 @@ def cost(logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
 
 
 def logged_extras(table: pd.DataFrame) -> dict[str, str]:
-    """Column -> title, for the columns of `EXTRAS` logged by any arm of a cost table."""
+    """Titles of those columns of `EXTRAS` that were logged by any arm of a cost table."""
     return {
         name: title for name, title in EXTRAS.items() if len(table) and table[name].notna().any()
     }
@@ -140,7 +140,7 @@ def scripted_players(expert: Mapping) -> pd.DataFrame:
 
 
 def all_tables(inputs: Inputs, scripted: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Name -> table, for the names in `names.table_names`."""
+    """Build all tables by name, with the names of `names.table_names`."""
     comparison, logs, arms = inputs.comparison, inputs.logs, inputs.arms
     made = {
         "scripted": scripted,

@@ -21,7 +21,7 @@ SHOWN = {
 
 @dataclass(frozen=True)
 class Row:
-    """A method's row.
+    """A method's row in the table of credit against ground truth.
 
     Attributes:
         cells: for each of `SHOWN`, the value and its interval as text; "" if undefined.
@@ -59,7 +59,7 @@ def truth_tables(folder: Path | None) -> list[dict]:
 
 
 def table_rows(table: pd.DataFrame) -> list[Row]:
-    """Rows of the page for a table truth.csv: highest correlation first, shuffled truth last."""
+    """Convert truth.csv to rows of the page: highest correlation first, shuffled truth last."""
     ranked = table.assign(last=table["method"] == SHUFFLED).sort_values(
         ["last", "advantage_pearson"], ascending=[True, False], kind="stable"
     )

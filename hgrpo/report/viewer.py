@@ -50,7 +50,7 @@ def collect(sources: Sequence[Source], limit: int) -> list[dict]:
     """The first trajectories of every round, at most `limit` in total.
 
     Every round contributes the same number, so that arms are comparable. If there are more rounds
-    than `limit`, those of the last seeds are omitted. Trajectories of the same seed and round with
+    than `limit`, the rounds of the last seeds are omitted. Trajectories of a seed and round with
     the same task, rollout and actions are merged into one entry. Entries of the same task are
     adjacent.
 
@@ -73,13 +73,12 @@ def collect(sources: Sequence[Source], limit: int) -> list[dict]:
 
 
 def _shared(values: Mapping[str, list]) -> Mapping[str, list]:
-    """Values by arm; under the key `ALL_ARMS` if all are equal, e.g. for a common policy."""
+    """Values by arm, or under the single key `ALL_ARMS` if all arms have equal values."""
     first, *others = values.values()
     return values if any(other != first for other in others) else {ALL_ARMS: first}
 
 
 def _entries(source: Source) -> Iterator[dict]:
-    """Trajectories of a round in the order of play, with the values of one arm."""
     for step in itertools.count():
         sequences = store.read_sequences(
             source.turns.with_name(store.SEQUENCES_FILE), _SEQUENCES, step
@@ -97,13 +96,14 @@ def _entries(source: Source) -> Iterator[dict]:
 def _with_turns(
     sequences: pa.Table, turns: pd.DataFrame, path: Path
 ) -> Iterator[tuple[dict, pd.DataFrame]]:
-    """Yield each trajectory with its turns; `path` is the file of the turns, for messages."""
+    """Yield each trajectory with its turns; error messages name `path`, the file of the turns."""
     played = dict(iter(turns.groupby(_KEY, sort=False)))
     for row in sequences.to_pylist():
         mine = played.get(tuple(row[name] for name in _KEY))
         if mine is None or len(mine) != len(row["spans"]):
             raise UserError(
-                f"{path}: not the turns of {store.SEQUENCES_FILE} beside it: task {row['task_id']}"
+                f"{path}: turns of task {row['task_id']} do not match those of "
+                f"{store.SEQUENCES_FILE} in the same folder"
             )
         yield row, mine
 
@@ -178,7 +178,7 @@ def collect_truth(
 
 
 def within(entries: Sequence[dict], most: int) -> list[dict]:
-    """Limit the entries to `most` bytes of the page by dropping the last ones of every round."""
+    """Drop the last entries of every round until the rest takes up at most `most` bytes."""
     by_rank = sorted(range(len(entries)), key=lambda index: entries[index]["rank"])
     sizes = itertools.accumulate(len(_json(entries[index]).encode()) for index in by_rank)
     fitting = {index for index, size in zip(by_rank, sizes, strict=True) if size <= most}

@@ -1,4 +1,4 @@
-"""Starting points of episodes: a reset, or a turn of a recorded trajectory."""
+"""Starts episodes at turns of recorded trajectories, with a shared cache of their common prefix."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from hgrpo.trajectories.trajectory import Trajectory
 
 @dataclass(frozen=True)
 class Start:
-    """Where an episode begins.
+    """Starting point of an episode: a reset, or a turn of a recorded trajectory.
 
     Attributes:
         rollout: index of the episode among the task's rollouts.
-        stream: key of the conversation's random stream.
-        last_turn: maximum number of turns, including replayed ones.
-        before: a trajectory whose first turns are replayed; None to begin at the reset.
-        turns: number of replayed turns of `before`; less than its length.
+        stream: key of the random stream for sampling.
+        last_turn: maximum number of turns, including replayed turns.
+        before: trajectory whose first turns are replayed; None to start with a reset.
+        turns: number of turns of `before` to replay; less than its length.
     """
 
     task: Task
@@ -30,11 +30,11 @@ class Start:
 
     @property
     def tokens(self) -> int:
-        """Number of tokens of `before` that precede the first new reply."""
+        """Number of tokens of `before` in front of the first new reply."""
         return self.before.turns[self.turns].span[0]
 
     def beginning(self, goal: str) -> Trajectory:
-        """The shared prefix of the episode, taken from `before`."""
+        """Return a new trajectory that contains the replayed part of `before`."""
         before = self.before
         trajectory = Trajectory(self.task, self.rollout, goal)
         trajectory.turns.extend(before.turns[: self.turns])
@@ -44,14 +44,14 @@ class Start:
 
 @dataclass
 class _Trunk:
-    """A recorded trajectory in which episodes begin.
+    """A recorded trajectory at whose turns episodes start.
 
     Attributes:
-        number: the engine's id of its text.
-        replay: replays it.
-        left: number of unfinished episodes that begin in it.
-        length: number of tokens before the latest turn at which an episode begins.
-        shared: whether the engine should hold the text; `held`: whether it does.
+        number: id of the trajectory's text in the engine.
+        left: number of its episodes that are not finished.
+        length: number of tokens before the last turn at which an episode starts.
+        shared: whether the engine should hold the text.
+        held: whether the engine holds the text.
     """
 
     number: int
@@ -63,7 +63,7 @@ class _Trunk:
 
 
 class Branching:
-    """Begins episodes in recorded trajectories; episodes of one trajectory share its cache.
+    """Starts episodes at turns of recorded trajectories; those of one trajectory share its cache.
 
     Args:
         take_env: returns an idle environment.
@@ -89,10 +89,10 @@ class Branching:
             trunk.shared = holds and trunk.left > 1
 
     def admit(self, start: Start, playing: int) -> bool:
-        """Whether the start may begin now, next to `playing` episodes and the held texts.
+        """Whether the engine has room to start an episode now, besides `playing` other episodes.
 
-        A held text takes one slot besides that of an episode, and all held texts take at most half
-        of the engine's slots. If a start's text can never be held, the start begins without it.
+        A held text takes a slot of its own, and held texts may take at most half of all slots. If
+        there is no room for a text even without other episodes, its episodes do not share it.
         """
         room = self._engine.capacity - playing - self._held
         trunk = self._trunks.get(id(start.before))
@@ -100,16 +100,16 @@ class Branching:
             return room > 0
         if room > 1 and 2 * self._held < self._engine.capacity:
             return True
-        # Slots may become free while other episodes are running.
+        # While other episodes are running, wait for free slots.
         trunk.shared = playing > 0
         return not trunk.shared
 
     def enter(self, start: Start) -> tuple[TextEnv, Observation, int | None]:
-        """Begin an admitted start.
+        """Prepare an admitted episode.
 
         Returns:
-            An environment in the state before the start's turn, the observation there, and the id
-            of the held text at the beginning of the conversation, if any.
+            An environment in the state where the episode starts, the observation there, and the id
+            of the held text with which the conversation starts, or None.
 
         Raises:
             ReplayError: see `Replay`.
@@ -123,7 +123,7 @@ class Branching:
         return env, seen, trunk.number if trunk.held else None
 
     def leave(self, start: Start) -> None:
-        """Record the end of an episode; the last one of a trajectory frees the shared text."""
+        """Record the end of an episode; free the text after the last episode of a trajectory."""
         trunk = self._trunks[id(start.before)]
         trunk.left -= 1
         if not trunk.left:

@@ -1,4 +1,4 @@
-"""The sync canary: checks that the engine's log-probs match the trainer's after a weight update."""
+"""Sync canary, which checks that the engine's log-probs match the trainer's after an update."""
 
 import math
 
@@ -12,29 +12,30 @@ from hgrpo.policy.policy import Policy
 from hgrpo.policy.precision import base_dtype
 from hgrpo.rollout.engine import Request, RolloutEngine
 
-# If both sides compute in float32, their log-probs differ only by the summation order.
+# In float32, the log-probs of engine and trainer differ only because of the summation order.
 _TOLERANCE = 1e-3
 _PROBES, _PROBE_TOKENS = 4, 24
-# The engine counts as stale if it is this many times closer to the untrained policy than to the
-# trainer.
+# The check fails if the engine's mean difference to the trainer is more than this factor times that
+# to the untrained policy.
 _NEARER = 2.0
 
 
 def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[str, float | None]:
     """Sample replies to random prefixes and compare their log-probs with the trainer's.
 
-    Call this right after the engine has loaded the policy's weights. `stream` names the random
-    stream of the prefixes and replies. The log-probs are also compared with the untrained policy's,
-    because in a coarse dtype the tolerance alone would miss an engine that never took new weights.
+    Call this right after the engine has loaded the policy's weights. `stream` is the name of the
+    random stream for the prefixes and replies. The log-probs are also compared with those of the
+    untrained policy. In a coarse dtype, the tolerance alone would not detect an engine that never
+    loaded new weights.
 
     Returns:
-        Two values for the log, the maximum absolute differences in log-prob over tokens: `sync_max`
-        to the trainer, and `sync_base_max` to the untrained policy, or None if no untrained policy
-        is available.
+        The maximum absolute differences in log-prob over tokens, for the log: `sync_max` between
+        engine and trainer, and `sync_base_max` between engine and untrained policy, or None if no
+        untrained policy is available.
 
     Raises:
         TrainingError: the engine's log-probs differ from the trainer's by more than the tolerance,
-            or are much closer to the untrained policy's.
+            or are much closer to those of the untrained policy.
     """
     batch, sampled = _probe(engine, policy, stream)
     temperature = engine.sampling.temperature or 1.0
@@ -58,7 +59,7 @@ def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[st
     if base is None:
         return {"sync_max": difference, "sync_base_max": None}
     near, away = (trainer - sampled).abs().mean(), (base - sampled).abs().mean()
-    # If the policy has hardly changed, both differences are rounding errors of similar size.
+    # A factor is required, because both are rounding errors if the policy has hardly changed.
     if near > _NEARER * away:
         raise TrainingError(
             "sync canary: the engine's log-probabilities differ by only "
@@ -69,10 +70,10 @@ def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[st
 
 
 def sync_tolerance(dtype: torch.dtype, largest: float, layers: int) -> float:
-    """Tolerance for log-probs of two implementations that compute in `dtype`.
+    """Return the tolerance between log-probs of two implementations that compute in `dtype`.
 
     A model adds to its hidden states twice per layer and rounds each sum. The errors accumulate
-    like a random walk, so n of them are about sqrt(n) times as large as one; see Higham and Mary
+    like a random walk, so the sum of n errors is about sqrt(n) times one error; see Higham and Mary
     2019, "A New Approach to Probabilistic Rounding Error Analysis",
     https://doi.org/10.1137/18M1226312. One rounding changes a logit by up to about eps * largest.
     For a random model of Qwen2.5-1.5B's shape (largest logit 3.8), the tolerance is 0.22; the
@@ -90,7 +91,7 @@ def sync_tolerance(dtype: torch.dtype, largest: float, layers: int) -> float:
 
 
 def _probe(engine: RolloutEngine, policy: Policy, stream: object) -> tuple[SequenceBatch, Tensor]:
-    """Sample replies to random prefixes; return them as a batch, with the engine's log-probs."""
+    """Sample replies to random prefixes; return the batch and the engine's log-probs."""
     rng = generator("sync-canary", stream)
     size = policy.architecture.vocab_size
     prefixes = {}

@@ -1,4 +1,4 @@
-"""Plays groups of episodes; a new episode starts as soon as another one finishes."""
+"""Plays groups of episodes, and starts a new episode as soon as another one finishes."""
 
 import math
 from collections import deque
@@ -30,7 +30,7 @@ class Collector:
     """Collects trajectories from one engine and a pool of environments.
 
     Args:
-        make_env: creates an environment; called if no environment is idle when an episode starts.
+        make_env: creates an environment. Called when an episode starts and no environment is idle.
         turn_cap: maximum number of turns of an episode.
         max_reply_tokens: maximum number of tokens of a reply, including the closing token.
     """
@@ -52,7 +52,6 @@ class Collector:
 
     @property
     def temperature(self) -> float:
-        """The temperature at which the engine samples."""
         return self.engine.sampling.temperature
 
     def collect(
@@ -65,15 +64,15 @@ class Collector:
         """Play every task `rollouts` times, and call `on_done` after every finished trajectory.
 
         Args:
-            stream: first parts of the name of each episode's random stream, such as ("train", seed,
+            stream: start of the name of each episode's random stream, such as ("train", seed,
                 round, step).
 
         Returns:
-            Groups in the order of `tasks`, each with its trajectories by rollout index. The results
-            do not depend on the number of episodes in flight.
+            Groups in the order of `tasks`, each with its trajectories by rollout index. They do not
+            depend on the number of episodes in flight.
 
         Raises:
-            UserError: a task's opening text leaves no room for a reply; or as `check_group`.
+            UserError: a task's opening text leaves no room for a reply, or `check_group` fails.
         """
         starts = [
             Start(task, k, key(*stream, task.task_id, k), self.turn_cap)
@@ -92,8 +91,8 @@ class Collector:
         """Play an episode from each start; return the trajectories in the order of the starts.
 
         The engine's capacity limits the number of episodes in flight. Starts in the same trajectory
-        should be adjacent, because it is then replayed once, and prefilled once if the engine can
-        hold texts.
+        should be adjacent: the trajectory is then replayed only once, and prefilled only once if
+        the engine can hold texts.
 
         Raises:
             ReplayError: the environment answered differently when a turn was replayed.
@@ -119,7 +118,7 @@ class Collector:
                     self._close(episode)
                 else:
                     branching.leave(episode.start)
-                # Do not keep forks, which may far outnumber the episodes in flight.
+                # Keep only as many environments as can be in use, because forks add many more.
                 if len(self._idle_envs) < self.engine.capacity:
                     self._idle_envs.append(episode.env)
                 finished[name] = episode.trajectory
@@ -128,7 +127,6 @@ class Collector:
         return finished  # type: ignore[return-value]
 
     def _close(self, episode: _Episode) -> None:
-        """Check and complete an episode that started with a reset."""
         check_progress(episode.trajectory)
         situation = episode.env.situation()
         episode.trajectory.final = FinalState(episode.observation.text, *situation)
@@ -151,7 +149,7 @@ class Collector:
             raise UserError(
                 f"task {start.task.task_id}: {length} tokens before the first reply plus "
                 f"{self._max_reply_tokens} for the reply exceed the engine's limit of "
-                f"{self.engine.max_length}: increase `max_length` of the model or "
+                f"{self.engine.max_length} tokens; increase `max_length` of the model or "
                 "`engine.max_length`, or use a model with a longer context"
             )
         return _Episode(env, trajectory, seen, start, text)
@@ -169,7 +167,7 @@ class Collector:
                 f"{trajectory.name} turn {number}: the engine's log-probabilities are not finite"
             )
         action = self._conversation.command(completion.token_ids)
-        # Only the return of an episode that starts in a recorded trajectory is used.
+        # Fingerprints are not needed for continuations, because only their return is used.
         state, commands = episode.env.situation() if episode.start.before is None else ("", "")
         start = len(trajectory.token_ids)
         trajectory.token_ids.extend(completion.token_ids)
@@ -195,8 +193,8 @@ class Collector:
         episode.observation = step.observation
         if step.done:
             return False
-        # Exclude the closing token of a truncated reply from its span: the policy did not sample
-        # it.
+        # Append the closing token of a truncated reply outside of its span, because the policy did
+        # not sample it.
         answer = [self._conversation.end_id] if completion.overlong else []
         answer += self._conversation.observation(step.observation.text)
         if len(trajectory.turns) >= episode.start.last_turn:
@@ -210,7 +208,7 @@ class Collector:
 
 
 def check_group(env: TextEnv, group: Sequence[Trajectory]) -> None:
-    """Raise UserError if the environment answered the same actions differently in two episodes."""
+    """Raise UserError if equal actions had different results in two episodes."""
     known: dict[tuple[str, ...], tuple] = {}
     for trajectory in group:
         actions = [turn.action for turn in trajectory.turns]
@@ -222,7 +220,7 @@ def check_group(env: TextEnv, group: Sequence[Trajectory]) -> None:
                 before = known.setdefault((what, *actions[:end]), answer)
                 if before != answer:
                     where = f"task {trajectory.task.task_id} turn {number}: {what} {answer!r:.200}"
-                    mistake = f"{where}, but after equal actions of another episode {before!r:.200}"
+                    mistake = f"{where}, but {before!r:.200} after equal actions in another episode"
                     raise wrong(env, "step" if end else "reset", mistake)
 
 
@@ -234,6 +232,6 @@ def check_progress(trajectory: Trajectory) -> None:
     total = sum(turn.progress for turn in trajectory.turns)
     if not abs(total) <= 1 + 1e-6:
         raise UserError(
-            f"task {trajectory.task.task_id}: progress sums to {total:g}; as the change of a "
-            "potential between 0 and 1, the sum must be in [-1, 1]"
+            f"task {trajectory.task.task_id}: progress sums to {total:g}; the sum must be in "
+            "[-1, 1], because progress is the change of a potential between 0 and 1"
         )

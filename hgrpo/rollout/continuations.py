@@ -11,7 +11,7 @@ from hgrpo.rollout.branching import Start
 from hgrpo.rollout.collector import Collector
 from hgrpo.trajectories.trajectory import Trajectory
 
-# Columns of the log: continuations, their new replies, replayed turns, tokens.
+# Log columns: numbers of continuations, and of their new replies, replayed turns and tokens.
 COUNTS = ("cf_branches", "cf_replies", "cf_replayed_turns", "cf_tokens")
 
 
@@ -20,7 +20,7 @@ class Point:
     """The point before a turn of a recorded trajectory; turns count from 0.
 
     Attributes:
-        stream: first parts of the name of each continuation's random stream.
+        stream: start of the name of each continuation's random stream.
     """
 
     trajectory: Trajectory
@@ -29,7 +29,7 @@ class Point:
 
 
 class Continuations:
-    """Plays continuations of many points together, limited by the engine's capacity."""
+    """Plays continuations from many points in one batch, limited by the engine's capacity."""
 
     def __init__(self, collector: Collector):
         self._collector = collector
@@ -38,10 +38,10 @@ class Continuations:
     def returns(self, points: Sequence[Point], each: int, horizon: int | None = None) -> np.ndarray:
         """Play `each` continuations from each point.
 
-        A continuation replays the turns before its point, and its return includes their rewards.
+        The return of a continuation includes the rewards of the replayed turns before its point.
 
         Args:
-            horizon: maximum number of new turns; None for no limit other than the turn cap.
+            horizon: maximum number of new turns; None: limited only by the turn cap.
 
         Returns:
             The return of every continuation, float64 [len(points), each].

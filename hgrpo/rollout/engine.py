@@ -1,4 +1,4 @@
-"""The interface of rollout engines: requests in, completions out."""
+"""The interface of rollout engines, and its data classes."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -30,13 +30,13 @@ class Request:
     """A request for one reply.
 
     Attributes:
-        conversation: id of the conversation. Its next request must extend this prefix and reply, so
-            that the engine can reuse the KV cache.
-        prefix: all tokens so far.
-        stream: key of the conversation's random stream. The draw of a token depends on this key and
-            on its position, not on the rest of the batch.
-        text: id of a text held by a `HoldsTexts` engine that begins with `prefix`, or None. Allowed
-            only in the first request of a conversation.
+        conversation: id of the conversation. The prefix of its next request must start with this
+            prefix and the reply, so that the engine can reuse the KV cache.
+        prefix: all tokens of the conversation so far.
+        stream: key of the conversation's random stream. The random number for a token depends on
+            this key and the token's position, not on the rest of the batch.
+        text: id of a text that a `HoldsTexts` engine holds and that starts with `prefix`, or None.
+            Allowed only in the first request of a conversation.
     """
 
     conversation: int
@@ -55,8 +55,8 @@ class Completion:
         overlong: whether the reply was truncated at `Sampling.max_tokens`.
         embedding: float32 [hidden size], mean of the last layer's hidden states over the previous
             reply's closing token, the observation, and this reply without its closing token, which
-            the engine reads with the next observation. None if the engine does not support
-            embeddings or the conversation began with a held text.
+            the engine processes with the next observation. None if the engine does not compute
+            embeddings, or if the conversation started with a held text.
     """
 
     conversation: int
@@ -71,11 +71,11 @@ class RolloutEngine(Protocol):
 
     Attributes:
         capacity: maximum number of open conversations.
-        sampling: sampling parameters; may be changed while no reply is queued.
+        sampling: sampling parameters. They may be changed while no reply is queued.
         max_length: maximum number of tokens of a conversation.
-        dtype: dtype of the weights, which limits the agreement with the trainer's log-probs.
-        embeddings: whether completions contain embeddings; set at construction. Always False for an
-            engine that cannot pool hidden states.
+        dtype: dtype of the weights, which limits how well log-probs match the trainer's.
+        embeddings: whether completions contain embeddings; fixed at construction. Always False for
+            an engine that cannot pool hidden states.
     """
 
     capacity: int
@@ -88,7 +88,7 @@ class RolloutEngine(Protocol):
         """Load the policy's current weights and close all conversations."""
 
     def submit(self, request: Request) -> None:
-        """Queue a reply.
+        """Queue a request.
 
         Raises:
             RuntimeError: `capacity` conversations are already open. An engine may also reject a
@@ -102,18 +102,15 @@ class RolloutEngine(Protocol):
         """Close a conversation and free its cache slot."""
 
     def sleep(self) -> None:
-        """Free memory for the trainer until `load_weights`, if supported.
-
-        Conversations may be lost.
-        """
+        """Free memory for the trainer until `load_weights`, if possible; may drop conversations."""
 
 
 @runtime_checkable
 class HoldsTexts(Protocol):
-    """An engine in which many conversations can share a prefix of one text.
+    """An engine in which many conversations can share the KV cache of a text that they start with.
 
-    The engine computes the text once; a held text takes the slot of one conversation. Engines with
-    automatic prefix caching do not need this.
+    The engine processes the text once. A held text takes the slot of one conversation. Engines with
+    automatic prefix caching do not need this protocol.
     """
 
     def hold(self, text: int, tokens: list[int]) -> None:
@@ -124,4 +121,4 @@ class HoldsTexts(Protocol):
         """
 
     def drop(self, text: int) -> None:
-        """Free a text. All conversations that began with it must have been released."""
+        """Free a text. All conversations that started with it must have been released."""

@@ -1,4 +1,4 @@
-"""Plug-ins for rollout engines; an engine is named after its folder in this package."""
+"""Plug-in interface of rollout engines; an engine has the name of its folder in this package."""
 
 import pkgutil
 from abc import ABC, abstractmethod
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 
 class EngineKind(ABC):
-    """One kind of rollout engine: a folder of hgrpo/rollout whose `ENGINE` is an instance.
+    """Base class of plug-ins: each engine's folder defines `ENGINE`, an instance of a subclass.
 
-    Reading a study imports the folder's `__init__.py`, which must therefore not import torch.
-    Methods import their dependencies locally.
+    The folder's `__init__.py` must not import torch at the top level, because it is imported to
+    read a study. Methods import their dependencies locally.
 
     Attributes:
-        Settings: pydantic class of the keys next to `kind` in the study's section `engine`; by
-            default empty.
-        plays_saved_weights: whether the engine computes with exactly the saved weights, so that an
-            evaluation does not have to check it against a trainable policy.
+        Settings: pydantic model of the keys besides `kind` in the study's section `engine`; no keys
+            by default.
+        plays_saved_weights: whether the engine computes with exactly the saved weights, so that
+            evaluations do not have to compare its log-probs with the trainer's.
     """
 
     Settings: type[Strict] = Strict
@@ -71,7 +71,7 @@ def known() -> list[str]:
 
 
 def load(kind: str) -> EngineKind:
-    """The engine's plug-in.
+    """Import and return the plug-in of an engine.
 
     Raises:
         ValueError: the engine is unknown, or its module cannot be imported.

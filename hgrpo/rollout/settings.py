@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class EngineConfig(KindSection):
-    """The rollout engine of training and evaluation; `kind` names a folder in hgrpo/rollout."""
+    """The rollout engine of training and evaluation."""
 
     kind: str = Field(
         "torch",

@@ -1,4 +1,4 @@
-"""Common parts of the sandbox's commands: flags, notes, outputs, PyTorch threads."""
+"""Functions shared by the sandbox's commands: flags, notes, outputs and PyTorch threads."""
 
 import argparse
 import os
@@ -19,9 +19,9 @@ class Options(Strict):
     """Options of a command in addition to the settings of its run."""
 
     seed: int = Field(0, description="first seed")
-    num_seeds: int = Field(3, ge=1, description="how many seeds")
-    device: Literal["cpu", "cuda"] = Field("cpu", description="where tensors are")
-    verbose: bool = Field(True, description="progress bar and closing line")
+    num_seeds: int = Field(3, ge=1, description="number of seeds")
+    device: Literal["cpu", "cuda"] = Field("cpu", description="PyTorch device")
+    verbose: bool = Field(True, description="show a progress bar and a closing line")
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -36,18 +36,18 @@ def read_flags(
     defaults: Mapping[str, Any] | None = None,
     skip: Iterable[str] = ("seeds",),
 ) -> dict[str, Any]:
-    """Parse flags for fields of the models; values are returned as strings.
+    """Parse the flags of a command, one per field of the models; return values as strings.
 
     Args:
-        name: the piece's name, for the help.
-        text: the help's description.
-        defaults: defaults of the command line that differ from the models', included in the result.
-        skip: fields without a flag.
+        name: name of the piece, for the help text.
+        text: description in the help text.
+        defaults: default values of flags that differ from those of the models; part of the result.
+        skip: fields that have no flag.
 
     Raises:
         UserError: a flag is unknown or its value is missing.
     """
-    # Imported here because planning a study imports this module but parses no flags.
+    # Imported here because planning a study imports this module but does not parse flags.
     from pydantic_settings import BaseSettings, CliSettingsSource, SettingsError
 
     defaults = {**(defaults or {})}
@@ -57,7 +57,7 @@ def read_flags(
         for key, field in model.model_fields.items()
         if key not in skip
     }
-    # A list is one comma-separated word, so that a later flag replaces it.
+    # A list is a single comma-separated word, so that a repeated flag replaces it.
     lists = {key for key, field in fields.items() if get_origin(field.annotation) is tuple}
     flags = {
         key: (
@@ -88,12 +88,11 @@ def read_flags(
 
 
 def of_model(model: type[BaseModel], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The subset of values for fields of the model."""
+    """Select the values that belong to fields of the model."""
     return {key: value for key, value in values.items() if key in model.model_fields}
 
 
 def _spelled(word: str) -> str:
-    """Normalise `-` to `_` in flags."""
     flag, equals, value = word.partition("=")
     return f"--{flag[2:].replace('-', '_')}{equals}{value}" if word.startswith("--") else word
 
@@ -107,13 +106,13 @@ def print_notes(lines: Iterable[str]) -> None:
 def check_output(output: Path) -> None:
     """Create the output file's folder, and print a note if the file already exists.
 
-    Called before a run, so that an unwritable output does not waste a long run.
+    This is called before a run, so that no long run is lost because of an unwritable output.
 
     Raises:
         UserError: the output is a folder, or its folder cannot be created or is not writable.
     """
     if output.is_dir():
-        raise UserError(f"--output: {output} is a folder; give a file")
+        raise UserError(f"--output: {output} is a folder; specify a file")
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,7 +1,7 @@
-"""Uniform draws for stacked seeds, from streams named by seed and purpose.
+"""Uniform draws for stacked seeds, from random streams with a name (seed, purpose, step).
 
-A draw depends on its seed, purpose and step, never on earlier draws. Arms with equal seeds
-therefore share data and initial weights, and evaluations do not affect training.
+A draw does not depend on earlier draws. Arms with the same seed therefore have the same data and
+initial weights, and evaluations do not affect training.
 """
 
 from collections.abc import Sequence
@@ -16,19 +16,19 @@ from hgrpo.games import streams
 Purpose = Literal[
     "init", "data", "action", "candidate", "weight", "noise", "screen", "replay", "evaluation"
 ]
-# The largest float32 below 1, so that draws are not rounded to 1.
+# Upper limit of draws, so that none is rounded to 1 in float32.
 _BELOW_ONE = 1.0 - 2.0**-24
 
 
 def generator(seed: int, *name: object) -> np.random.Generator:
-    """A NumPy generator for one seed's initial weights; `name` is the net's name."""
+    """NumPy generator for the initial weights of one seed; `name` is the name of the net."""
     return streams.generator("sandbox", seed, "init", *name)
 
 
 def uniform(
     seeds: Sequence[int], purpose: Purpose, name: Sequence[object], shape: Sequence[int]
 ) -> Tensor:
-    """Draws in [0, 1), float32 [S, *shape]; longer shapes begin with the same draws.
+    """Uniform draws in [0, 1), float32 [S, *shape]. Larger shapes begin with the same draws.
 
     Args:
         name: additional parts of the stream's name, such as the step.

@@ -1,7 +1,7 @@
-"""All token sequences of a given length, and their prefix tree.
+"""Enumerates all token sequences of a given length, and builds their prefix tree.
 
-A net that scores the tree computes shared prefixes once. For example, the nine sequences of two
-tokens out of three share three nodes, one for each first token.
+A net that scores the tree instead of the sequences computes each shared prefix only once. For
+example, the nine sequences of two tokens from a vocabulary of three have three different prefixes.
 """
 
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ def every(vocabulary: int, length: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Tree:
-    """All proper, non-empty prefixes of the sequences listed by `every`.
+    """The tree of all proper, non-empty prefixes of the sequences in `every`.
 
     Attributes:
-        tokens: the last token of each of the M prefixes, int64 [M].
-        depths: number of tokens before it, int64 [M].
-        hidden: attention mask, bool [M, M]; False where node j is node i or one of its prefixes.
-        paths: parent node of each token of each sequence, int64 [O, length]; 0 is the root, and
-            nodes count from 1.
+        tokens: last token of each of the M prefixes, int64 [M].
+        depths: number of tokens before this last token, int64 [M].
+        hidden: attention mask, bool [M, M]; [i, j] is False if node j is node i or a prefix of it.
+        paths: node before each token of each of the O sequences, int64 [O, length]; 0 is the root,
+            and the nodes have numbers from 1.
     """
 
     tokens: Tensor
@@ -37,7 +37,7 @@ class Tree:
     def of(cls, vocabulary: int, length: int) -> "Tree":
         """Build the tree of the sequences `every(vocabulary, length)`."""
         counts = [vocabulary**size for size in range(1, length)]
-        # Prefixes of one length are numbered so that the digits of a number are their tokens.
+        # The number of a prefix, among those of equal length, has its tokens as digits.
         numbers = torch.cat([torch.arange(count) for count in [*counts, 0]])
         depths = torch.arange(length - 1).repeat_interleave(torch.tensor(counts, dtype=torch.int64))
         apart = depths.unsqueeze(1) - depths

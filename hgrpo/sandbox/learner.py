@@ -1,4 +1,4 @@
-"""Trainable weights of a policy, with Adam and gradient clipping per seed."""
+"""Trains the weights of a policy, with a separate Adam state and gradient clipping per seed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,8 +27,8 @@ class Adam:
     """Kingma and Ba 2015, "Adam: A Method for Stochastic Optimization",
     https://arxiv.org/abs/1412.6980, for weights [S, P], with PyTorch's defaults.
 
-    Adam is elementwise, so one fused pass over all rows performs the update of each seed. A stopped
-    seed must not resume, because its moments continue to change.
+    Adam is elementwise, so one fused pass over all rows updates all seeds. A seed that has stopped
+    must not resume, because its moments continue to change.
     """
 
     def __init__(self, weights: Tensor, lr: float):
@@ -46,7 +46,7 @@ class Adam:
 
 @dataclass(frozen=True)
 class Update:
-    """The detached term of an update, and the gradient [S, P] and its norms [S] before clipping."""
+    """The term of an update (detached), its gradient [S, P], and the norms [S] before clipping."""
 
     term: Term
     gradient: Tensor
@@ -54,9 +54,9 @@ class Update:
 
 
 class Learner:
-    """Weights [S, P] of stacked seeds, with separate gradients, clipping and moments.
+    """Weights [S, P] of stacked seeds, whose gradients, clipping and moments are separate.
 
-    `updates` is the number of updates of each seed, int64 [S].
+    `updates` counts the updates of each seed, int64 [S].
     """
 
     def __init__(self, weights: Tensor, lr: float, largest_norm: float, seeds: Sequence[int]):
@@ -69,9 +69,9 @@ class Learner:
 
     @property
     def leaf(self) -> Tensor:
-        """The current weights as the differentiable leaf of the next update.
+        """Return the current weights, the tensor for which the next update computes gradients.
 
-        The loss of that update may reuse results computed from this tensor.
+        The loss of this update may therefore reuse results that were computed from this tensor.
         """
         if self._leaf is None:
             self._leaf = self.weights.detach().requires_grad_()
@@ -80,10 +80,10 @@ class Learner:
     def update(
         self, loss: Callable[[Tensor], Term], where: str, active: Tensor | None = None
     ) -> Update:
-        """Take one step down the loss of the current weights.
+        """Take one optimizer step on the loss at the current weights.
 
         Args:
-            active: bool [S], seeds to update; None for all.
+            active: bool [S], the seeds to update; None for all seeds.
 
         Raises:
             TrainingError: a loss or a gradient is not finite; the message begins with `where`.

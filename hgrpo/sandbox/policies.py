@@ -1,8 +1,9 @@
-"""Policies for stacked seeds: nets with methods to process inputs and emit actions.
+"""Policies for stacked seeds, which combine a net with methods to read inputs and emit actions.
 
-Shapes are those of `hgrpo.formulas.batch`; V is the number of actions. `table` computes
-differentiable log-probs of all actions at every position along given actions in one pass, and
-`listed` along all possible outputs. `sample` samples outputs.
+Shapes are those of `hgrpo.formulas.batch`; V is the number of actions. In one pass, `table`
+computes differentiable log-probs of all actions at every position along given outputs, and `listed`
+along all possible outputs. `sample` samples outputs, and `greedy` takes the most likely action
+every time.
 """
 
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from hgrpo.sandbox.every import Tree, every
 from hgrpo.sandbox.nets.layout import MLP
 from hgrpo.sandbox.nets.transformer import Cache, Reading, Transformer
 
-# Inputs, or a policy's reading of them under the same weights.
+# Raw inputs, or the result of a policy's `read` for these inputs under the same weights.
 Inputs = Tensor | Reading
 
 
@@ -36,7 +37,7 @@ class Sampled(NamedTuple):
 
 @dataclass(frozen=True)
 class BanditPolicy:
-    """One action given features; `inputs` are [S, N, F], and T is 1."""
+    """A policy that emits one action (T is 1), given features `inputs` [S, N, F]."""
 
     net: MLP
 
@@ -44,7 +45,7 @@ class BanditPolicy:
         return self.net.init(seeds, name)
 
     def read(self, weights: Tensor, inputs: Tensor) -> Tensor:
-        """Return the inputs, for which nothing can be precomputed."""
+        """Return the inputs unchanged, because nothing can be precomputed."""
         return inputs
 
     def table(self, weights: Tensor, inputs: Tensor, actions: Tensor) -> Tensor:
@@ -72,7 +73,7 @@ class BanditPolicy:
 
 @dataclass(frozen=True)
 class SequencePolicy:
-    """Tokens after a prompt; `inputs` are prompts int64 [S, N, L]."""
+    """A policy that emits tokens after prompts `inputs`, int64 [S, N, L]."""
 
     net: Transformer
     horizon: int
@@ -81,7 +82,7 @@ class SequencePolicy:
         return self.net.init(seeds, name)
 
     def read(self, weights: Tensor, inputs: Inputs) -> Reading:
-        """Keys, values and logits of the prompts."""
+        """Process the prompts; return their keys, values and last logits."""
         return inputs if isinstance(inputs, Reading) else self.net.read(weights, inputs)
 
     def table(self, weights: Tensor, inputs: Inputs, actions: Tensor) -> Tensor:
@@ -90,7 +91,7 @@ class SequencePolicy:
         return logits.log_softmax(-1).unflatten(2, actions.shape[2:4])
 
     def listed(self, weights: Tensor, inputs: Inputs) -> Sampled:
-        """All outputs of each input, along axis K; shared prefixes are computed once."""
+        """All outputs of each input, along axis K. Shared prefixes are computed only once."""
         read = self.read(weights, inputs)
         tree = Tree.of(self.net.vocabulary, self.horizon)
         logprobs = self.net.branched(weights, read, tree).log_softmax(-1)

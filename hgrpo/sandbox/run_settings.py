@@ -1,4 +1,4 @@
-"""Common settings of the pieces: rules, seeds and length of an arm, transformer."""
+"""Settings that pieces share: rules, seeds, length of a run, and size of the transformer."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Self
@@ -23,7 +23,7 @@ Seeds = Annotated[tuple[int, ...], AfterValidator(distinct)]
 
 
 class RuleSettings(Strict):
-    """A rule by name, with its settings; pieces add their rules."""
+    """A rule, given by its name and its settings. Pieces define the set of rules."""
 
     RULES: ClassVar[Mapping[str, type[Rule]]]
 
@@ -51,9 +51,9 @@ class RuleSettings(Strict):
 
 
 class ArmSettings(Strict):
-    """One arm for a set of seeds; pieces add their rules and checks."""
+    """Settings of one arm, for a set of seeds. Pieces add rules and checks."""
 
-    seeds: Seeds = Field((0, 1, 2), description="trained at once")
+    seeds: Seeds = Field((0, 1, 2), description="seeds, which are trained in parallel")
     num_steps: int = Field(gt=0, description="number of sampled batches")
     batch_size: int = Field(gt=0, description="rollouts per batch")
     inner_epochs: int = Field(1, gt=0, description="updates on each batch")
@@ -65,12 +65,12 @@ class ArmSettings(Strict):
 
     @property
     def rules(self) -> list[Rule]:
-        """The training rules in order."""
+        """All rules of the run, in the order of their use."""
         raise NotImplementedError
 
     @property
     def notes(self) -> list[str]:
-        """Reasons why the run is degenerate, if that is allowed."""
+        """Reasons why the run is degenerate, if this is allowed."""
         return self._notes
 
     @model_validator(mode="after")
@@ -86,12 +86,12 @@ class ArmSettings(Strict):
         return ()
 
     def unmet(self) -> list[str]:
-        """A line for each degenerate need of a rule that is not met; others raise ValueError."""
+        """One line per violated degenerate requirement; raise ValueError for other violations."""
         raise NotImplementedError
 
 
 class RunSettings(ArmSettings, RuleSettings):
-    """An arm trained with one rule on groups of rollouts; pieces add `NEEDS`."""
+    """Settings of an arm with one rule and groups of rollouts. Pieces add `NEEDS`."""
 
     NEEDS: ClassVar[Mapping[str, Need]]
 
@@ -123,7 +123,7 @@ class RunSettings(ArmSettings, RuleSettings):
         )
 
     def unmet(self) -> list[str]:
-        """A line for each degenerate need of the rule that is not met; others raise ValueError."""
+        """One line per violated degenerate requirement; raise ValueError for other violations."""
         return refuse(self.rule, self.NEEDS, self, self.allow_degenerate)
 
 
@@ -142,13 +142,14 @@ class TransformerSettings(Strict):
 
 
 def unread(run: Strict, reader: str, **read: bool) -> list[tuple[bool, str]]:
-    """Checks for changed settings without effect: (whether changed and unused, message).
+    """Checks for settings that are changed but have no effect: (whether this is so, message).
 
     Args:
+        reader: the task, rule or kind of run, for messages.
         read: setting -> whether the reader uses it.
     """
     changed = {name for name in read if getattr(run, name) != type(run).model_fields[name].default}
     return [
-        (name in changed and not is_read, f"{name}: {reader} does not read it")
+        (name in changed and not is_read, f"{name}: {reader} does not use this setting")
         for name, is_read in read.items()
     ]

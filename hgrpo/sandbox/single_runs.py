@@ -1,4 +1,4 @@
-"""Commands that train one arm of a piece; flags are the fields of a run's settings."""
+"""Commands that train one arm of a piece. Each setting of a run has a flag."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class RunOptions(cli.Options):
     rule: dict[str, str] = Field(
         default_factory=dict, description="the rule's settings, as KEY=VALUE"
     )
-    output: Path = Field(description="file of rows")
+    output: Path = Field(description="CSV file to write")
 
 
 @dataclass(frozen=True)

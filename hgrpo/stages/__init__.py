@@ -1,14 +1,14 @@
-"""The stages of the pipeline, one module each; `order.py` lists them.
+"""Define the stages of the pipeline, one module per stage; `order.py` lists them.
 
 A stage's module has these parts:
 
     FOLDER       folder of a job's files below results/<study>; may contain Snakemake wildcards
     JOB          the command's options that identify the job: method, seed, round
-    OUTPUTS      name -> file in that folder
-    outputs      optional function that returns all files, if they depend on the study
+    OUTPUTS      map from output names to files in that folder
+    outputs      optional function that returns the outputs, if they depend on the study
     RESOURCES    default resources of a job, or the name of another stage to share its resources
-    USES         plug-ins that the stage loads: env, engine, credit, rule; of the env also
-                 assets or expert, the modules that make tasks and demonstrations
+    USES         plug-ins that the stage loads: env, engine, credit or rule; also assets or
+                 expert, the environment's modules that make tasks and demonstrations
     Settings     the stage's settings, passed as --config
     Paths        the files and folders in the options of the stage's command
     from_study   a function that extracts the stage's settings from a study
@@ -17,5 +17,5 @@ A stage's module has these parts:
     extras       optional function that returns optional input files
     run          a function that runs the stage
 
-Planning imports these modules, so they import torch only inside `run` and its helpers.
+Planning a run imports these modules, so they must import torch only within functions.
 """

@@ -1,7 +1,7 @@
-"""Generate or collect the tasks of the study's environment, and write the panels.
+"""Generate or collect the tasks of the study's environment, and split them into panels.
 
-The environment validates each task before adding it to a panel. It downloads data files first if
-configured.
+The environment validates each task before adding it to a panel. If configured, it downloads its
+data files first.
 
 Example:
   python -m hgrpo.cli.stage assets --config results/bakeoff/config.yaml --seed 0 \\
@@ -42,7 +42,7 @@ from_whole_study = file_or_section
 
 
 class Settings(Strict):
-    """The environment, and the minimum size of each panel without a fixed size."""
+    """The environment, and the minimum sizes of panels without a fixed size."""
 
     env: Env
     study: str | None = None
@@ -51,13 +51,13 @@ class Settings(Strict):
 
 @dataclass(frozen=True, kw_only=True)
 class Paths:
-    """The command's folders."""
+    """Folders in the options of the command."""
 
-    out: Path = folder("panels", "folder to write")
+    out: Path = folder("panels", "output folder")
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The environment without `expert`, and the minimum size of each panel without a fixed size."""
+    """The environment without `expert`, and the minimum sizes of panels without a fixed size."""
     sizes = {
         f"{panel}_games": size
         for panel, size in study.config.evaluation.panel_sizes.items()
@@ -68,7 +68,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The list of fetched data files, if the environment downloads any."""
+    """The list of downloaded data files; no inputs if the environment downloads none."""
     return fetched(study)
 
 

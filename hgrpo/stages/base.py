@@ -37,7 +37,7 @@ USES = ("env", "engine")
 
 
 class Settings(Strict):
-    """The model, and for a tiny model the environment, for a pretrained model the engine."""
+    """The model, and either the environment (tiny model) or the engine (pretrained model)."""
 
     model: ModelConfig
     env: EnvName | None = None
@@ -46,14 +46,14 @@ class Settings(Strict):
 
 @dataclass(frozen=True, kw_only=True)
 class Paths:
-    """The command's folders."""
+    """Folders in the options of the command."""
 
     expert: Path | None = folder("trajectories", "folder of the expert stage", optional=True)
-    out: Path = folder("summary", "folder to write")
+    out: Path = folder("summary", "output folder")
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The model, and for a tiny model the environment, for a pretrained model the engine."""
+    """The model, and either the environment (tiny model) or the engine (pretrained model)."""
     model = study.model.model_dump(mode="json")
     if study.model.tiny is not None:
         return {"model": model, "env": study.env.model_dump(mode="json", include={"name"})}
@@ -61,7 +61,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The expert's trajectories for a tiny model; no inputs for a pretrained model."""
+    """The demonstrations, from which a tiny model is built; no inputs for a pretrained model."""
     return {"trajectories": "expert/trajectories.parquet" if study.model.tiny else []}
 
 

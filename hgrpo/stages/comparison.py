@@ -1,4 +1,4 @@
-"""Settings and files shared by the stages figures, report and paper."""
+"""Settings and input files that are shared by the stages figures, report and paper."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +11,13 @@ from hgrpo.stages.paths import file
 if TYPE_CHECKING:
     from hgrpo.study.study import Study
 
-# Keys of `training` that are always listed, because studies vary them between arms.
+# Keys of `training` that are listed for every arm, because studies vary them between arms.
 _FACTORS = {"lr", "rollouts_per_task"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """The results of a study's runs."""
+    """Files with the results of a study's runs."""
 
     episodes: Path = file("episodes", "merged episodes.parquet")
     train_logs: list[Path] = file("logs", "train_log.json of every round", True, True)
@@ -37,10 +37,10 @@ def comparison(study: "Study") -> dict:
     """Settings of the statistics, the reference arm, and all arms in the order of the study.
 
     `step_trajectories` is the number of training trajectories per step of each trained arm.
-    Optional keys: `collapse` (true) if a trained arm measures collapse, `axes` if at least two arms
-    of an axis run, and `mine` if the study has arms of the user's own.
+    Optional keys are `collapse` (true) if a trained arm measures collapse, `axes` if at least two
+    arms of an axis run, and `mine` if the study contains the user's own arms.
     """
-    # If one arm changes a training key, list it for all arms for comparison.
+    # List a training key for all arms if one of the arms changes it, so that they can be compared.
     keys = _FACTORS.union(*(method.training for method in study.methods.values()))
     measured = any(
         method.train and study.training[name].collapse for name, method in study.methods.items()
@@ -50,7 +50,7 @@ def comparison(study: "Study") -> dict:
         **({"axes": axes} if (axes := _axes(study)) else {}),
         **({"mine": study.config.mine} if study.config.mine else {}),
         **study.config.evaluation.model_dump(mode="json", include=STATISTICS),
-        # A list, because JSON with sorted keys loses the order of the arms.
+        # A list instead of a mapping, because JSON with sorted keys loses the order of the arms.
         "order": list(study.methods),
         "reference": study.config.reference,
         "step_trajectories": study.step_trajectories,

@@ -1,11 +1,11 @@
 """Compute the credit of every assigner in a study on the same rollouts, and measure the agreement.
 
-If the study measures ground truth, its rollouts are used, and every method is also compared with
-the ground truth. Agreement tables and gallery then show the last policy. Otherwise the rollouts
-come from round 2 of the reference method with the study's first seed.
+If the study measures ground truth, the rollouts with ground truth are used, and every method is
+also compared with the ground truth. The agreement tables and the gallery then only show the last
+policy. Otherwise the rollouts are from round 2 of the reference, with the study's first seed.
 
-A learned assigner has been fitted on round 1 of its own arm. In a study of one round there are no
-fits: learned assigners distribute credit equally, and without ground truth the rollouts come from
+Learned assigners use the fit on round 1 of their own arm. A study with a single round has no fits:
+learned assigners then distribute credit equally, and without ground truth the rollouts are from
 round 1.
 
 Example:
@@ -94,7 +94,7 @@ class Arm(Strict):
 class Settings(Playing):
     """The arms to compare, and the settings with which the rollouts were played.
 
-    `updates` has the settings of each arm's advantages; `truth`: whether there is ground truth.
+    `updates` maps arms to the settings of their advantages. `truth` is whether ground truth exists.
     """
 
     play: dict[str, Any]
@@ -108,21 +108,21 @@ class Settings(Playing):
 
 @dataclass(frozen=True, kw_only=True)
 class Paths:
-    """The command's folders."""
+    """Folders in the options of the command."""
 
-    rollouts: list[Path] = folder("turns", "folders of rollouts: a round or truth", many=True)
-    assets: Path = folder("panels", "folder of games and panels")
-    base: Path = folder("base", "folder of the base model")
+    rollouts: list[Path] = folder("turns", "folders of a round or of ground truth", many=True)
+    assets: Path = folder("panels", "folder of the assets stage")
+    base: Path = folder("base", "folder of the base stage")
     policy: list[Path] = folder("policy", "adapters that played the rollouts", many=True)
-    out: Path = folder("index", "folder to write")
+    out: Path = folder("index", "output folder")
     fitted: list[Path] = folder(
-        "fitted", "folders of fits, each <method>/seed_<s>/round_<r>", True, True
+        "fitted", "folders of fits: <method>/seed_<s>/round_<r>", True, True
     )
-    cache: Path | None = place("folder of cached judge answers")
+    cache: Path | None = place("folder with cached answers of judges")
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The reference's settings of play, and the credit of every trained arm with an assigner."""
+    """The reference's rollout settings, and the credit of every trained arm with an assigner."""
     reference = study.config.reference
     # Without the reference the stage cannot run, but the rules still require its settings.
     training = study.training.get(reference, study.config.training)
@@ -148,12 +148,12 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def _credited(study: "Study") -> dict[str, "MethodConfig"]:
-    """Trained arms with an assigner; a critic's credit is available only during training."""
+    """Trained arms with an assigner; excludes critics, whose credit exists only in training."""
     return {name: arm for name, arm in study.methods.items() if arm.train and not arm.uses_critic}
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """Tasks, base, rollouts, the policy at the start of the rollouts' round, and all fits.
+    """Tasks, base, rollouts, the policies that played the rollouts, and all fits.
 
     Raises:
         UserError: the reference, which provides the rollouts, is not among the methods.
@@ -192,7 +192,7 @@ def outputs(study: "Study") -> dict:
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Read the rollouts, compute and compare every method's credit, and draw figures."""
+    """Read the rollouts, compute and compare the credit of all methods, and draw figures."""
     from hgrpo.evaluation.cautions import one_method
     from hgrpo.evaluation.shared_rollouts import SharedRollouts, computations
     from hgrpo.evaluation.truth.measured import Played
@@ -204,7 +204,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         raise UserError(
             f"--policy: {len(paths.policy)} folders, but --rollouts has {len(paths.rollouts)}"
         )
-    # Put the reference first. The other arms keep the study's order.
+    # The reference comes first. The other arms remain in the study's order.
     arms = sorted(settings.methods, key=lambda arm: arm.name != settings.reference)
     labels = {arm.name: arm.label or arm.name for arm in arms}
     credit = {arm.name: arm.credit for arm in arms}
@@ -239,7 +239,7 @@ def _credit(
     paths: Paths,
     adapter: Path,
 ) -> None:
-    """Compute the credit of every item of `plan`."""
+    """Compute the credit for every item of `plan`."""
     from hgrpo.evaluation.shared_rollouts import compute, groups_for
 
     needs_policy = any(computed.declared.needs_policy for computed in plan)
@@ -261,7 +261,7 @@ def _truth(stored: Path, rollouts: "SharedRollouts") -> "MeasuredTruth":
 
 
 def _fitted(folders: "Sequence[Path]", methods: Mapping[str, str]) -> dict[str, Path]:
-    """Method -> folder <method>/seed_<s>/round_<r> of its fit."""
+    """Map each method to the folder of its fit, <method>/seed_<s>/round_<r>."""
     by_method = {each.parent.parent.name: each for each in folders}
     for method in by_method.keys() - methods.keys():
         raise UserError(
@@ -272,7 +272,7 @@ def _fitted(folders: "Sequence[Path]", methods: Mapping[str, str]) -> dict[str, 
 
 
 def _context(settings: Settings, paths: Paths, adapter: Path, needs_policy: bool) -> "Context":
-    """Inputs of the assigners besides trajectories; `compute` adds each assigner's fit."""
+    """Inputs that assigners use in addition to trajectories; `compute` adds the fit."""
     from hgrpo.credit.base import Context
 
     context = Context(settings.env.name, cache_dir=paths.cache)
@@ -287,9 +287,9 @@ def _context(settings: Settings, paths: Paths, adapter: Path, needs_policy: bool
 
 
 def _summary(played: "Sequence[Played]", elapsed: float) -> dict:
-    """Totals of the last policy's rollouts, and seconds and reports of every computation on them.
+    """Totals of the last policy's rollouts, with the duration and report of every computation.
 
-    With ground truth, `truth` lists the totals for every policy.
+    If ground truth exists, `truth` lists the totals for every policy.
     """
     plan, rollouts = played[-1].plan, played[-1].rollouts
     return {

@@ -39,11 +39,11 @@ class Settings(Strict):
 
 @dataclass(frozen=True, kw_only=True)
 class Paths:
-    """The command's folders."""
+    """Folders in the options of the command."""
 
-    rounds: list[Path] = folder("turns", "folders of all rounds so far", many=True)
-    previous: Path | None = folder("fitted", "an earlier fit, for a warm start", optional=True)
-    out: Path = folder("model", "folder to write")
+    rounds: list[Path] = folder("turns", "folders of all training rounds so far", many=True)
+    previous: Path | None = folder("fitted", "earlier fit, for a warm start", optional=True)
+    out: Path = folder("model", "output folder")
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
@@ -67,7 +67,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Fit the assigner, and write its weights, model.json and log."""
     credit = settings.credit
     if not credit.declared.fits:
-        raise UserError(f"--config: credit.kind {credit.kind!r} has nothing to fit")
+        raise UserError(f"--config: credit.kind {credit.kind!r} is not a learned assigner")
     with atomic_folder(paths.out) as out, Bar(desc=credit.kind) as bar:
 
         def show(total: int, unit: str) -> Callable[[str], None]:

@@ -1,8 +1,8 @@
 """Evaluate a policy on the validation and test panels, and write one row per episode.
 
 Trained arms play the validation panel unless `validate_trained` is false. An untrained arm has the
-same policy for every seed, so it is evaluated once, as seed 0; its random numbers depend only on
-panel and temperature.
+same policy for all seeds, so it is evaluated only once, as seed 0, with random numbers that depend
+only on panel and temperature.
 
 Example:
   python -m hgrpo.cli.config configs/studies/bakeoff.yaml --stage evaluate --method flatGRPO \\
@@ -50,7 +50,7 @@ USES = ("env", "engine")
 
 
 class Settings(Playing):
-    """Settings of play and evaluation, and whether the arm was trained."""
+    """Settings of rollouts and evaluation, and whether the arm was trained."""
 
     evaluation: EvaluationConfig
     train: bool
@@ -58,16 +58,16 @@ class Settings(Playing):
 
 @dataclass(frozen=True, kw_only=True)
 class Paths:
-    """The command's folders."""
+    """Folders in the options of the command."""
 
-    assets: Path = folder("panels", "folder of games and panels")
+    assets: Path = folder("panels", "folder of the assets stage")
     base: Path = folder("base", "folder of the base model")
     policy: Path = folder("policy", "adapter to evaluate")
-    out: Path = folder("summary", "folder to write")
+    out: Path = folder("summary", "output folder")
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """Settings of play and evaluation, without those that do not apply to the arm."""
+    """Settings of rollouts and evaluation, without settings that do not apply to the arm."""
     train = study.methods[method].train
     unread = STATISTICS | {"sft_temperatures" if train else "validate_trained"}
     return {
@@ -104,9 +104,9 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     plan = [
         (panel, panels[panel][:size], temperature) for panel, size, temperature in plays(settings)
     ]
-    # Create the output folder first, so that a failure costs no evaluation.
+    # Create the output folder first, so that a failure to do so does not waste an evaluation.
     with atomic_folder(paths.out) as out:
-        # An engine that does not load saved weights is checked against a trainable policy.
+        # A trainable policy is required to check engines that do not load saved weights themselves.
         load_weights = load_player if settings.engine.engine.plays_saved_weights else load_policy
         policy = load_weights(settings.model, open_base(paths.base), paths.policy)
         capacity = min(evaluation.in_flight, max(len(tasks) for _, tasks, _ in plan))
@@ -153,7 +153,7 @@ def _play(
     paths: Paths,
     plan: "Sequence[tuple[str, Sequence[Task], float]]",
 ) -> "pd.DataFrame":
-    """For each (panel, tasks, temperature) in `plan`, play each task once; one row per episode."""
+    """Play each task once for each (panel, tasks, temperature) in `plan`; one row per episode."""
     import pandas as pd
 
     from hgrpo.rollout.collector import Collector
@@ -170,7 +170,7 @@ def _play(
             groups = collector.collect(tasks, 1, stream, lambda: bar.update())
             if panel == "test" and temperature == 0:
                 won = sum(trajectory.success for (trajectory,) in groups)
-                # The monitor shows this rate before the other temperatures finish.
+                # So the monitor shows the success rate before the other temperatures finish.
                 bar.set_postfix(test=f"{won / len(groups):.3f}")
             head = {"method": job.method, "seed": job.seed, "round": job.round, "panel": panel}
             head["temperature"] = float(temperature)
@@ -179,7 +179,7 @@ def _play(
 
 
 def _episode(trajectory: "Trajectory") -> dict:
-    """A row of episodes.parquet without job, panel and temperature."""
+    """A row of episodes.parquet, without the columns of job, panel and temperature."""
     return {
         "task_id": trajectory.task.task_id,
         "content_hash": trajectory.task.content_hash,

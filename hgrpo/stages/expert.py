@@ -1,4 +1,4 @@
-"""Collect demonstrations on the training panel, from a scripted expert or human recordings.
+"""Collect demonstrations on the training panel from a scripted expert or human recordings.
 
 Example:
   python -m hgrpo.cli.stage expert --config results/bakeoff/config.yaml --seed 0 \\
@@ -38,36 +38,36 @@ OUTPUTS = {
 RESOURCES: dict[str, int] = {}
 USES = ("env", "expert")
 from_whole_study = file_or_section
-# `Environment.ceiling` plays the test panel like the arms, so that results are comparable.
+# The ceiling player uses the test panel too, so that its results are comparable with the arms.
 _CEILING_PANEL, _CEILING_TASKS = "test", 1000
 
 
 class Settings(Strict):
-    """The environment with its expert."""
+    """The environment, including the settings of its expert."""
 
     env: Env
 
 
 @dataclass(frozen=True, kw_only=True)
 class Paths:
-    """The command's folders."""
+    """Folders in the options of the command."""
 
     assets: Path = folder("panels", "folder of the assets stage")
-    out: Path = folder("summary", "folder to write")
+    out: Path = folder("summary", "output folder")
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The environment with its expert."""
+    """The environment, including the settings of its expert."""
     return {"env": study.env.model_dump(mode="json")}
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The tasks, their panels, and the list of fetched data files, if there are any."""
+    """The tasks, their panels and, if data files are downloaded, the list of these files."""
     return {"panels": PANELS, "tasks": TASKS, **data_files(study)}
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Collect the demonstrations, and write them and a summary of their success."""
+    """Collect demonstrations, and write them with a summary of their success."""
     from hgrpo.evaluation.cautions import poor_expert
 
     env, environment = settings.env, load(settings.env.name)
@@ -119,7 +119,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
 
 def _check(row: Mapping, train: Collection[tuple[str, str]]) -> None:
-    """Check that a row's game is in the panel train, and that its columns are consistent."""
+    """Check that a demonstration is of a training task, and that its columns are consistent."""
     actions, where = row["actions"], f"demonstration of task {row['task_id']}"
     if (row["task_id"], row["content_hash"]) not in train:
         raise UserError(f"{where}: the panel train has no task with this id and content_hash")
@@ -158,7 +158,7 @@ def _write(rows: list[dict], path: Path) -> None:
 def success(rows: list[dict], turn_cap: int) -> dict[str, dict]:
     """Success rates within `turn_cap` turns and over whole trajectories, by task type and overall.
 
-    `score` is the mean return; UserError if a return is not finite.
+    The key `score` is the mean return. Raises UserError if a return is not finite.
     """
     groups: dict[str, list[dict]] = defaultdict(list)
     for row in rows:
@@ -183,8 +183,8 @@ def progress_and_reward(rows: Sequence[Mapping]) -> dict | None:
             Rows without progress are ignored.
 
     Returns:
-        Number of rows with progress, both means, and Pearson's correlation (None if progress or
-        return is constant). None if no row has progress.
+        Number of rows with progress, mean progress and mean return, and Pearson's correlation (None
+        if one of them is constant). None if no row has progress.
     """
     import numpy as np
     from scipy.stats import pearsonr
@@ -194,7 +194,7 @@ def progress_and_reward(rows: Sequence[Mapping]) -> dict | None:
         return None
     progress = np.array([finite(row["progress"], "progress of an episode") for row in played])
     reward = np.array([row["score"] for row in played])
-    # Tolerance, because equal sums may differ by rounding errors.
+    # Use a tolerance, because sums that should be equal may differ by rounding errors.
     varied = np.ptp(progress) > 1e-9 and np.ptp(reward) > 1e-9
     return {
         "trajectories": len(played),

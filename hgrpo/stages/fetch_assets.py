@@ -1,7 +1,7 @@
-"""Download and check the official data files of an environment.
+"""Download and verify the official data files of an environment.
 
-Interrupted downloads are resumed. Sizes and hashes are verified where known. The stage runs on the
-submitting machine, not on compute nodes.
+Interrupted downloads are resumed. Sizes and hashes are verified if known. The stage runs on the
+submitting machine instead of a compute node.
 
 Example:
   python -m hgrpo.cli.stage fetch_assets --config configs/envs/webshop-small.yaml --out data
@@ -30,30 +30,30 @@ from_whole_study = file_or_section
 
 
 class Settings(Strict):
-    """The environment with its expert."""
+    """The environment, including the settings of its expert."""
 
     env: Env
 
 
 @dataclass(frozen=True, kw_only=True)
 class Paths:
-    """The command's folder."""
+    """Folder in the options of the command."""
 
-    out: Path = folder("files", "folder to write the list of files to")
+    out: Path = folder("files", "output folder for the list of files")
 
 
 def needed(study: "Study") -> bool:
-    """Whether the study has a job of this stage, because its environment downloads files."""
+    """Whether the study requires this stage, because its environment downloads files."""
     return downloads(study)
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The environment with its expert."""
+    """The environment, including the settings of its expert."""
     return {"env": study.env.model_dump(mode="json")}
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The stage reads no output of another stage."""
+    """No inputs, because the stage reads no output of another stage."""
     return {}
 
 

@@ -1,4 +1,4 @@
-"""Draw every figure of a study from cached results, as SVG and as CSV with its data.
+"""Draw all figures of a study from cached results, each as an SVG and a CSV with its data.
 
 Example:
   cd results/bakeoff
@@ -34,17 +34,17 @@ USES: tuple[str, ...] = ()
 
 
 class Settings(Strict):
-    """The settings from `hgrpo.stages.comparison`."""
+    """The keys from `hgrpo.stages.comparison.comparison`."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Paths(Results):
-    """The command's files."""
+    """Files and folders in the options of the command."""
 
     turns: list[Path] = file("turns", "turns.parquet of first and last rounds", True, True)
-    out: Path = folder("index", "folder to write")
+    out: Path = folder("index", "output folder")
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
@@ -53,7 +53,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """Episodes, logs, and the turns and sequences of the rounds in credit plots."""
+    """Episodes, logs, and the turns and sequences of all rounds shown in credit plots."""
     return results(study) | {
         "turns": _pictured(study, "turns.parquet"),
         "sequences": _pictured(study, "sequences.parquet"),
@@ -61,7 +61,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def _pictured(study: "Study", name: str) -> list[str]:
-    """Paths of `name` in each run's first round and, for fitted assigners, last round."""
+    """Paths of the file `name` in each run's first round; for learned assigners also the last."""
     return [
         f"{round_folder('rl', method, seed, round)}/{name}"
         for method, seed, round in trained_rounds(study)
@@ -71,7 +71,7 @@ def _pictured(study: "Study", name: str) -> list[str]:
 
 
 def outputs(study: "Study") -> dict:
-    """`OUTPUTS`, and SVG and CSV files of all figures of the study and of single runs."""
+    """`OUTPUTS`, and the SVG and CSV files of all figures, including figures of single runs."""
     return {"figures": [f"{name}.{kind}" for name in names(study) for kind in ("svg", "csv")]} | (
         OUTPUTS
     )
@@ -102,12 +102,12 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
 
 def read(settings: Settings, paths: Results) -> "tuple[Inputs, pd.DataFrame]":
-    """The study's results, and the fit logs for the figures."""
+    """The study's results, and the logs of the fits that the figures show."""
     from hgrpo.report.inputs import read_inputs
     from hgrpo.report.logs import read_fits, run_of
 
     config = settings.model_extra or {}
     inputs = read_inputs(config, paths.episodes, paths.train_logs, paths.fits)
-    # Read only the fits shown in the figure `turnrd`, because other fits log different columns.
+    # Read only the fits that the figure `turnrd` shows, because other fits log different columns.
     learnt = inputs.arms.with_figure("turnrd")
     return inputs, read_fits([path for path in paths.fits if run_of(path)[0] in learnt])

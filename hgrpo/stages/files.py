@@ -1,4 +1,4 @@
-"""Names of files used by several stages; all paths are relative to results/<study>."""
+"""Paths of files that several stages use; all paths are relative to results/<study>."""
 
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ BASE = {
     "base_summary": "base/summary.json",
 }
 SFT_ADAPTER = "sft/adapter"
-# Seed number in the folder of an evaluation shared by all seeds.
+# Seed in the folder name of an evaluation that all seeds share.
 EVERY_SEED = 0
 
 
@@ -30,7 +30,7 @@ def downloads(study: "Study") -> bool:
 
 
 def data_files(study: "Study") -> dict[str, str]:
-    """The list of downloaded data files as an input; empty without downloads."""
+    """The list of downloaded data files as an input; empty if nothing is downloaded."""
     return {"data": "data/files.json"} if downloads(study) else {}
 
 
@@ -51,14 +51,14 @@ def policy_folder(method: str, seed: int, round: int) -> str:
 
 
 def policy_files(study: "Study", folder: str, name: str = "policy") -> dict[str, str]:
-    """The two files of a policy, with the keys `name` and `<name>_architecture`."""
+    """Map `name` and `<name>_architecture` to the two files of a policy."""
     files = ("adapter_model.safetensors", "adapter_config.json")
     weights, card = files if study.model.adapt == "lora" else ("model.safetensors", "config.json")
     return {name: f"{folder}/{weights}", f"{name}_architecture": f"{folder}/{card}"}
 
 
 def fitted_files(study: "Study", method: str, seed: int, round: int) -> dict[str, list[str]]:
-    """Files of the fit used in a round; empty lists in the first round or without a fit."""
+    """Files of the fit that a round uses; empty lists in the first round or without fits."""
     arm = study.methods[method]
     fits = arm.train and arm.credit.declared.fits and round > 1
     folder = round_folder("credit_fit", method, seed, round - 1)
@@ -69,7 +69,7 @@ def fitted_files(study: "Study", method: str, seed: int, round: int) -> dict[str
 
 
 def seeds_of(study: "Study", method: str) -> list[int]:
-    """Seeds of an arm's runs; an untrained arm is evaluated once for all seeds."""
+    """Seeds of an arm's runs; a single number for untrained arms, which are evaluated once."""
     return study.config.seeds if study.methods[method].train else [EVERY_SEED]
 
 
@@ -94,7 +94,7 @@ def round_files(study: "Study", name: str) -> list[str]:
 
 
 def fits(study: "Study") -> list[tuple[str, int, int]]:
-    """(method, seed, round) of every fit between rounds; no fit follows the last round."""
+    """(method, seed, round) of every fit between rounds; there is none after the last round."""
     return [
         (method, seed, round)
         for method, seed, round in trained_rounds(study)
@@ -111,7 +111,7 @@ def fit_logs(study: "Study") -> list[str]:
 
 
 def truth_files(study: "Study", name: str) -> list[str]:
-    """The file `name` of every round with ground-truth credit; empty without section `truth`."""
+    """Paths of `name` for all rounds with ground truth; empty without the section `truth`."""
     rounds = study.config.truth.after_rounds if study.config.truth else []
     return [f"truth/round_{round}/{name}" for round in rounds]
 
@@ -129,12 +129,12 @@ def gradient_rounds(study: "Study") -> list[tuple[str, int, int]]:
 
 
 def gradient_files(study: "Study", name: str) -> list[str]:
-    """The file `name` of every policy with measured gradients."""
+    """Paths of the file `name` for all policies with measured gradients."""
     return [f"{round_folder('gradients', *run)}/{name}" for run in gradient_rounds(study)]
 
 
 def gradient_evaluations(study: "Study") -> list[str]:
-    """Evaluation summaries of the policies with measured gradients, for the gradients page."""
+    """Evaluation summaries of all policies with measured gradients, for the gradients page."""
     gradients = study.config.gradients
     if not (gradients and gradients.with_validation):
         return []

@@ -1,4 +1,4 @@
-"""Write the gradients page: norms by bucket, their slopes, and the dominant part of the loss.
+"""Write the gradients page: norms by bucket, their slopes, and which loss component dominates.
 
 Example:
   snakemake gradients --config study=sokoban_gradients
@@ -33,20 +33,20 @@ class Settings(Strict):
     """The study's name and its trained arms."""
 
     study: str
-    # (name, label, steps per round) in the order of the study's file.
+    # (name, label, steps per round) of each arm, in the order of the study's file.
     arms: list[tuple[str, str, int]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Paths:
-    """The command's files."""
+    """Files and folders in the options of the command."""
 
     buckets: list[Path] = file("tables", "buckets.csv of every policy", many=True)
     groups: list[Path] = file("groups", "groups.csv of every policy", many=True)
     evaluations: list[Path] = file(
         "evaluations", "summaries of the policies' evaluations", optional=True, many=True
     )
-    out: Path = folder("page", "folder to write")
+    out: Path = folder("page", "output folder")
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
@@ -62,7 +62,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The tables of all policies, and their evaluations if configured."""
+    """The gradient tables of all policies and, if configured, their evaluations."""
     return {
         "tables": gradient_files(study, "buckets.csv"),
         "groups": gradient_files(study, "groups.csv"),
@@ -71,7 +71,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Read the tables, and write the page with its tables and figures."""
+    """Read the tables, and write the page with its own tables and figures."""
     from hgrpo.evaluation.gradients.slopes import bucket_means, dominance, slopes, weighted_norms
     from hgrpo.report.csv_file import write_csv
     from hgrpo.report.figures.gradient_buckets import Measured, policy_figures

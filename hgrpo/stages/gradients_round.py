@@ -1,10 +1,9 @@
-"""Measure the gradient of each part of the loss: task, KL and entropy.
+"""Measure the gradient of each component of the loss: task, KL and entropy.
 
 The policy plays groups on the panel `analysis`. The groups are split into buckets by the standard
-deviation of their returns, before and after the filter. For each bucket and component of the loss,
-the stage measures the gradient's norm, noise and direction. The policy is not updated.
-
-An untrained critic is warmed up first, as in training.
+deviation of their returns, before and after the rollout filter. For each bucket and loss component,
+the stage measures the norm, noise and direction of the gradient. The policy is not updated. An
+untrained critic is warmed up first, as in training.
 
 Example:
   python -m hgrpo.cli.config configs/studies/sokoban_gradients.yaml --stage gradients_round \\
@@ -45,34 +44,34 @@ if TYPE_CHECKING:
 FOLDER = "gradients/{method}/seed_{seed}/round_{round}"
 JOB = ("seed", "round")
 OUTPUTS = {"buckets": "buckets.csv", "groups": "groups.csv", "summary": "summary.json"}
-# Keys of the study's section that select the policies and do not affect the measurement.
+# Keys of the section `gradients` that only select policies and do not affect the measurement.
 _NOT_READ = {"after_rounds", "with_validation"}
 RESOURCES = {"mem_mb": 4000, "runtime": 240}
 USES = ("env", "engine", "credit")
 
 
 class Settings(rl_round.Settings):
-    """Settings of play, training and measurement."""
+    """Settings of rollouts, training and measurement."""
 
     gradients: GradientsConfig
 
 
 @dataclass(frozen=True, kw_only=True)
 class Paths:
-    """The command's folders."""
+    """Folders in the options of the command."""
 
-    assets: Path = folder("panels", "folder of games and panels")
-    base: Path = folder("base", "folder of the base model")
-    sft: Path = folder("sft", "SFT adapter, the reference of the KL")
+    assets: Path = folder("panels", "folder of the assets stage")
+    base: Path = folder("base", "folder of the base stage")
+    sft: Path = folder("sft", "SFT adapter, the reference of the KL penalty")
     policy: Path = folder("policy", "adapter of the policy to measure")
-    out: Path = folder("summary", "folder to write")
-    fitted: Path | None = folder("fitted", "fit of the credit after the round", optional=True)
-    cache: Path | None = place("folder of judge answers, shared by all jobs of a study")
-    scratch: Path | None = place("folder for the critic's warm-up; without it, beside --out")
+    out: Path = folder("summary", "output folder")
+    fitted: Path | None = folder("fitted", "credit fit after the round", optional=True)
+    cache: Path | None = place("cache of judge answers, shared by all jobs of a study")
+    scratch: Path | None = place("scratch folder for the critic's warm-up (default: beside --out)")
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """Settings of play, training and measurement."""
+    """Settings of rollouts, training and measurement."""
     gradients = study.config.gradients or GradientsConfig()
     return {
         **rl_round.from_study(study, method),
@@ -81,7 +80,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The inputs of a round that would continue from this policy."""
+    """The same inputs as for a training round that starts from this policy."""
     read = rl_round.inputs(study, Job(job.method, job.seed, job.round + 1))
     policy = policy_folder(job.method, job.seed, job.round)
     home = policy.removesuffix("/adapter")
@@ -95,7 +94,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Play, measure, and write the tables.
+    """Play the groups, measure the gradients, and write the tables.
 
     Raises:
         UserError: the policy's critic is missing, a file is damaged, the panel `analysis` has too
@@ -150,12 +149,12 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
 
 def settings_read(settings: Settings) -> dict:
-    """The settings as plain JSON types, without those that do not affect the stage."""
+    """The settings as plain JSON types, without settings that do not affect this stage."""
     return settings.model_dump(mode="json", exclude={"gradients": _NOT_READ})
 
 
 def _set_up(settings: Settings, job: Job, paths: Paths, inputs: "RoundInputs") -> "Round":
-    """Set up the next round; warm up an untrained critic."""
+    """Set up a round that starts from the policy, and warm up its critic if untrained."""
     from hgrpo.learning.checkpoints import Checkpoints, resume_key
     from hgrpo.learning.round import RoundId
     from hgrpo.learning.scratch import job_scratch
@@ -183,9 +182,9 @@ def _set_up(settings: Settings, job: Job, paths: Paths, inputs: "RoundInputs") -
 
 
 def _measure(after: "Round", prepared: "Prepared", config: GradientsConfig) -> dict[str, "Pass"]:
-    """Inner products of the gradients of all groups, and of the groups after the filter.
+    """Inner products of the groups' gradients, before and after the rollout filter.
 
-    If the filter keeps or drops only whole groups, the gradients are not computed again.
+    If the filter only keeps or drops whole groups, gradients are not computed a second time.
     """
     import numpy as np
 
@@ -204,7 +203,7 @@ def _measure(after: "Round", prepared: "Prepared", config: GradientsConfig) -> d
     else:
         second = _products(after, parts, config, "gradients after the filter")
     weights = prepared.chosen.weights[used]
-    # The filter's weights scale only advantages, not KL or entropy.
+    # The weights of the filter scale the advantages, but not KL or entropy.
     of_the_task = np.isin(COMPONENTS, ("task", "score"))
     every = np.arange(len(prepared.groups))
     passes = (

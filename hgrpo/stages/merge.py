@@ -1,7 +1,6 @@
-"""Merge the episodes of every evaluation into one checked table.
+"""Merge the episodes of all evaluations into one table and check it.
 
-The stage fails if an arm is missing, an episode was evaluated twice, or evaluations used different
-panels.
+The stage fails if an arm is missing, an episode occurs twice, or evaluations used different panels.
 
 Example:
   python -m hgrpo.cli.stage merge --config '{"methods": ["SFTOnly", "flatGRPO"]}' \\
@@ -37,7 +36,7 @@ class Settings(Strict):
 
 @dataclass(frozen=True, kw_only=True)
 class Paths:
-    """The command's files."""
+    """Files and folders in the options of the command."""
 
     out: Path = file("merged", "Parquet file to write")
     episodes: list[Path] = file("episodes", "episodes.parquet files", many=True)
@@ -49,7 +48,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """Every evaluation's episodes."""
+    """The episodes of every evaluation."""
     return {"episodes": files.episodes(study)}
 
 
@@ -59,7 +58,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
     frame = merge_episodes(paths.episodes, settings.methods)
     if others := sorted(set(frame["method"]).difference(settings.methods or frame["method"])):
-        raise UserError(f"episodes of {', '.join(others)}, which are not in --config")
+        raise UserError(f"--episodes: {', '.join(others)}: not in the `methods` of --config")
     with atomic_file(paths.out) as path:
         frame.to_parquet(path, index=False, **parquet.WRITE)
     print(f"{len(frame)} episodes of {frame['method'].nunique()} arms: {paths.out}")

@@ -38,7 +38,7 @@ def belongs_to_an_arm(stage: str) -> bool:
 
 
 def resources_key(stage: str) -> str:
-    """Name of the stage whose resources a stage uses: itself, or the one in `RESOURCES`."""
+    """Key in `resources` of a stage: its own name, or the stage that its `RESOURCES` refers to."""
     resources = load(stage).RESOURCES
     return resources if isinstance(resources, str) else stage
 

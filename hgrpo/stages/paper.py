@@ -1,9 +1,8 @@
 """Write a study's figures and its table of results in the sizes and formats of a paper.
 
 Every figure except the credit plots is written as SVG and PDF, in column width and in page width.
-The table of results is written as LaTeX in column width and as Markdown, with the report's headline
-and cautions below it. `hgrpo.results` loads the other tables into pandas and converts them to
-LaTeX.
+The table of results is written as LaTeX (column width) and as Markdown, with the headline and
+cautions of the report below it. To convert other tables to LaTeX, use `hgrpo.results`.
 
 Example:
   cd results/bakeoff
@@ -30,22 +29,22 @@ JOB: tuple[str, ...] = ()
 OUTPUTS = {"latex": "results.tex", "markdown": "results.md"}
 RESOURCES = "report"
 USES: tuple[str, ...] = ()
-# Plots of credit on full texts, which are too large for a paper.
+# Plots that show credit next to whole texts, which are too large for a paper.
 _LEFT_OUT = ("credit", "credit_last_round")
 
 
 class Settings(figures.Settings):
-    """The settings of the figures, and the study's name."""
+    """The settings of the stage figures, and the study's name."""
 
     study: str = "results"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Paths(Results):
-    """The command's files."""
+    """Files and folders in the options of the command."""
 
     findings: Path = file("findings", "findings.txt of the report")
-    out: Path = folder("latex", "folder to write")
+    out: Path = folder("latex", "output folder")
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:

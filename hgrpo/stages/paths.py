@@ -1,8 +1,8 @@
-"""The job of a stage, the files and folders in its command's options, and forms of its --config.
+"""Declare the job of a stage, and the files and folders in the options of its command.
 
-A stage's `Paths` declares the files and folders as fields. The stage's Snakemake rule and its
-command use the same declaration: the rule fills the options with its inputs and outputs, and the
-command parses them.
+A stage's `Paths` declares these files and folders as fields. The stage's Snakemake rule and its
+command use the same declaration: the rule passes its inputs and outputs as options, and the command
+parses them.
 """
 
 import os
@@ -16,8 +16,8 @@ class Job:
     """One job of a stage.
 
     Attributes:
-        method: name of the arm; "" if the job belongs to all arms.
-        seed: the run's seed; in stages before the runs, the seed of the environment.
+        method: name of the arm; "" if all arms share the job.
+        seed: seed of the run; in stages before the training runs, seed of the environment.
         round: number of the round, from 1; round 0 is the SFT policy.
         code: hash of the job's code, stored with results and checkpoints.
     """
@@ -29,10 +29,10 @@ class Job:
 
 
 def folder(of: str, description: str, optional: bool = False, many: bool = False) -> Any:
-    """A field for the folder of a file or, with `many`, the folders of several files.
+    """A field for the folder that contains a file; with `many`, for the folders of several files.
 
     Args:
-        of: name of the rule's input or output file in the folder.
+        of: name of the Snakemake input or output that is in the folder.
         description: help text of the option.
         optional: whether the option is optional; the default is None, or [] with `many`.
         many: whether the option takes several folders.
@@ -41,12 +41,12 @@ def folder(of: str, description: str, optional: bool = False, many: bool = False
 
 
 def file(of: str, description: str, optional: bool = False, many: bool = False) -> Any:
-    """A field for a file or, with `many`, for several files."""
+    """A field for a file; with `many`, for several files; same arguments as `folder`."""
     return _field(of, description, optional, many)
 
 
 def place(description: str) -> Any:
-    """An optional field for a folder that is neither input nor output of the rule."""
+    """An optional field for a folder that is neither an input nor an output of the rule."""
     return _field("", description, optional=True, many=False)
 
 
@@ -89,5 +89,5 @@ def words(paths: type, files: Mapping[str, str | Sequence[str]]) -> list[str]:
 
 
 def file_or_section(config: Mapping, job: Job) -> dict:
-    """Also accept the content of a file in configs/envs, which has no key `env`."""
+    """Convert a --config with the content of a file in configs/envs, which has no key `env`."""
     return dict(config) if "env" in config else {"env": config}

@@ -1,4 +1,4 @@
-"""Shared settings of the stages in which a policy plays, and a collector for continuations."""
+"""Settings shared by the stages that play games, and a collector for continuations."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Playing(Strict):
-    """Environment, model and engine of play."""
+    """Environment, model and engine of the rollouts."""
 
     env: Env
     model: ModelConfig
@@ -28,7 +28,7 @@ class Playing(Strict):
 
 
 def playing(study: "Study") -> dict:
-    """A study's values for `Playing`, without the environment's expert."""
+    """The values of `Playing` in a study, without the environment's expert."""
     return {
         "env": study.env.model_dump(mode="json", exclude={"expert"}),
         "model": study.model.model_dump(mode="json"),
@@ -42,10 +42,10 @@ def env_maker(env: EnvSettings, assets: Path) -> "Callable[[], TextEnv]":
 
 
 def collector(settings: Playing, play: Mapping, policy: "Policy", assets: Path) -> "Collector":
-    """A collector that plays as an arm's training rounds do.
+    """A collector with the same settings as in an arm's training rounds.
 
     Args:
-        play: the keys `PLAY` of the arm's training settings.
+        play: the part of the arm's training settings with the keys `PLAY`.
         assets: folder of the stage assets.
     """
     from hgrpo.rollout.collector import Collector

@@ -1,4 +1,4 @@
-"""Write report.html, its findings, the tables and methods_comparison.json from cached results.
+"""Write report.html, findings.txt, the tables and methods_comparison.json from cached results.
 
 Example:
   cd results/bakeoff
@@ -54,7 +54,7 @@ class Settings(Strict):
 
 @dataclass(frozen=True, kw_only=True)
 class Paths(Results):
-    """The command's files."""
+    """Files and folders in the options of the command."""
 
     study: Path = file("study", "the study's config.yaml")
     figures: Path = folder("index", "folder of the figures stage")
@@ -63,13 +63,11 @@ class Paths(Results):
     expert: Path | None = file("expert", "summary.json of the expert stage", optional=True)
     sft: Path | None = file("sft", "summary.json of supervised fine-tuning", optional=True)
     assets: Path | None = file("assets", "manifest.json of the assets", optional=True)
-    agreement: Path | None = folder(
-        "twins", "folder of the credit agreement, for truth and twins", optional=True
-    )
+    agreement: Path | None = folder("twins", "folder of the credit agreement", optional=True)
     out: Path = file("page", "report.html to write")
     comparison: Path = file("comparison", "JSON file to write")
-    findings: Path = file("findings", "text file of the page's headline and cautions to write")
-    tables: Path = folder("tables", "folder of CSV files to write")
+    findings: Path = file("findings", "text file to write the headline and cautions to")
+    tables: Path = folder("tables", "output folder of the tables as CSV")
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
@@ -79,7 +77,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The files shown on the page."""
+    """All files whose content is shown on the page."""
     from hgrpo.stages import figures
 
     figures_made = figures.outputs(study)["figures"]
@@ -96,7 +94,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def extras(study: "Study") -> dict:
-    """The credit agreement, shown only if it exists, because ground truth takes long to measure."""
+    """The credit agreement, optional because measuring ground truth takes long."""
     return {"twins": ["credit_agreement/twins.csv"]}
 
 
@@ -164,13 +162,13 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
 
 def supervised(sft: Mapping) -> str:
-    """The hash of the SFT policy's weights, and the user's folder of a given adapter."""
+    """Hash of the SFT policy's weights, and the user's folder if the adapter was provided."""
     source = f", taken from {sft['taken_from']}" if "taken_from" in sft else ""
     return f"weights {sft['weights']}{source}" if "weights" in sft else ""
 
 
 def left_out(stages: Mapping[str, Mapping]) -> Sequence[tuple[str, str, int]]:
-    """(stage, reason, count) of tasks and trajectories that were excluded, or kept with a note."""
+    """(stage, reason, count) of tasks and trajectories that were excluded or kept with a note."""
     rows = [
         (name, reason, count)
         for name, stage in stages.items()

@@ -1,6 +1,6 @@
-"""Run one round of reinforcement learning: each step collects rollouts, assigns credit and updates.
+"""Run one round of RL, in which each step collects rollouts, assigns credit and updates the policy.
 
-A killed round resumes after its last finished step.
+A round that was killed resumes after its last finished step.
 
 Example:
   python -m hgrpo.cli.stage rl_round --seed 11 --round 1 \\
@@ -62,7 +62,7 @@ USES = ("env", "engine", "credit", "rule")
 
 
 class Settings(Playing):
-    """Settings of play, training and credit."""
+    """Settings of rollouts, training and credit."""
 
     training: TrainingConfig
     method: MethodConfig
@@ -70,29 +70,27 @@ class Settings(Playing):
 
 @dataclass(frozen=True, kw_only=True)
 class Paths:
-    """The command's folders."""
+    """Folders in the options of the command."""
 
-    assets: Path = folder("panels", "folder of games and panels")
-    base: Path = folder("base", "folder of the base model")
+    assets: Path = folder("panels", "folder of the assets stage")
+    base: Path = folder("base", "folder of the base stage")
     sft: Path = folder("sft", "SFT adapter, the reference of the KL penalty")
     policy: Path = folder("policy", "adapter at the start of the round")
-    out: Path = folder("summary", "folder to write")
-    fitted: Path | None = folder(
-        "fitted", "fit of the credit, after the previous round", optional=True
-    )
+    out: Path = folder("summary", "output folder")
+    fitted: Path | None = folder("fitted", "credit fit after the previous round", optional=True)
     evaluations: list[Path] = file(
         "evaluations",
         "evaluation summaries of the earlier rounds, in order, for stopping rules",
         optional=True,
         many=True,
     )
-    cache: Path | None = place("folder of judge answers, shared by all jobs of a study")
-    scratch: Path | None = place("folder for step checkpoints; without it, beside --out")
+    cache: Path | None = place("cache of judge answers, shared by all jobs of a study")
+    scratch: Path | None = place("folder for step checkpoints (default: beside --out)")
     processes: int = number("number of processes of the round, one per GPU (default: 1)", 1)
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """Settings of play and training, and the method without its label."""
+    """Settings of rollouts and training, and the method without its label."""
     return {
         **playing(study),
         "training": study.training[method].model_dump(mode="json"),
@@ -101,7 +99,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """Tasks, base, SFT policy, initial policy with optimiser state and critic, and any fit."""
+    """Tasks, base, SFT policy, initial policy with optimiser state and critic, and credit fit."""
     carries = study.training[job.method].carry_policy and job.round > 1
     before = policy_folder(job.method, job.seed, job.round - 1 if carries else 0)
     return {
@@ -142,7 +140,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
         raise UserError(f"--processes: {paths.processes}; expected at least 1")
     become_ranks(paths.processes)
     if job.round < 1:
-        raise UserError(f"--round: {job.round}; rounds start at 1, round 0 is the SFT policy")
+        raise UserError(f"--round: {job.round}; rounds start at 1; round 0 is the SFT policy")
     inputs = round_inputs(
         settings.method,
         assets=paths.assets,
@@ -203,7 +201,7 @@ def _play(
             bar.set_postfix(_newest(row))
 
         def advance() -> None:
-            # Dynamic sampling may play more trajectories than the minimum of a step.
+            # With dynamic sampling, a step may play more trajectories than its minimum.
             bar.total = max(bar.total, bar.n + ranks.size)
             bar.update(ranks.size)
 
@@ -241,7 +239,7 @@ def _play(
 
 
 def _newest(row: Mapping[str, float]) -> dict[str, str]:
-    """Postfix of the progress bar: a summary of a step's log row."""
+    """The metrics of a step that the progress bar shows."""
     kl = row.get("observed_kl")
     return {
         "step": str(row["step"] + 1),

@@ -1,4 +1,4 @@
-"""Settings of an environment: a file in configs/envs, or the section `env` of a stage."""
+"""Validate the settings of an environment, from configs/envs or from the section `env`."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -34,10 +34,10 @@ def _environment(section: object) -> object:
 
 
 class EnvName(Strict):
-    """The name of an environment, for stages that require no other settings of it."""
+    """The name of an environment, for stages that use none of its other settings."""
 
     name: str
 
 
-# `name` decides which pydantic model checks the section.
+# The key `name` selects the pydantic model that validates the section.
 Env = Annotated[SerializeAsAny[EnvSettings], BeforeValidator(_environment)]

@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 FOLDER = "sft"
 JOB: tuple[str, ...] = ()
 OUTPUTS = {"log": "train_log.json", "summary": "summary.json"}
-# A second core, because all runs wait for this stage.
+# Two cores, because all runs wait for this stage.
 RESOURCES = {"mem_mb": 2500, "threads": 2}
 USES: tuple[str, ...] = ()
-# Interval of checkpoints, because saving takes as long as several steps of a tiny model.
+# Steps between checkpoints; saving one takes as long as several steps of a tiny model.
 _SAVE_EVERY_S = 30.0
 
 
 class Settings(Strict):
-    """Settings of the model and its fine-tuning, and the environment."""
+    """Settings of the model and its fine-tuning, and the environment's name."""
 
     env: EnvName
     model: ModelConfig
@@ -51,12 +51,12 @@ class Settings(Strict):
 
 @dataclass(frozen=True, kw_only=True)
 class Paths:
-    """The command's folders."""
+    """Folders in the options of the command."""
 
-    base: Path = folder("base", "folder of the base model")
+    base: Path = folder("base", "folder of the base stage")
     expert: Path | None = folder("trajectories", "folder of the expert stage", optional=True)
-    out: Path = folder("summary", "folder to write")
-    scratch: Path | None = place("folder for checkpoints; without it, beside --out")
+    out: Path = folder("summary", "output folder")
+    scratch: Path | None = place("folder for checkpoints (default: beside --out)")
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
@@ -69,7 +69,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The base and, unless an adapter is given, the demonstrations."""
+    """The base and, unless `sft.adapter` is set, the demonstrations."""
     imitates = study.config.sft.adapter is None
     return {**BASE, "trajectories": ["expert/trajectories.parquet"] if imitates else []}
 
@@ -90,7 +90,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
 
 def _take(settings: Settings, job: Job, paths: Paths) -> None:
-    """Check and copy the user's adapter, and write a log without steps and a summary."""
+    """Check and copy the user's adapter, and write an empty log and a summary."""
     from hgrpo.policy.outside_adapter import adapter_digest, take_adapter, trained_on
 
     base, env = open_base(paths.base), settings.env.name
@@ -114,7 +114,7 @@ def _write(out: Path, rows: list[dict], settings: Settings, summary: dict) -> No
 
 
 def _imitate(settings: Settings, job: Job, paths: Paths) -> None:
-    """Fine-tune from the newest checkpoint, and write policy, log and summary."""
+    """Fine-tune, or resume from the newest checkpoint; write policy, log and summary."""
     from hgrpo.learning.checkpoints import Checkpoints, resume_key
     from hgrpo.learning.imitation import imitate
     from hgrpo.learning.optimisers import sft_optimisers
@@ -195,7 +195,7 @@ def _examples(settings: Settings, paths: Paths, policy: "Policy") -> _Data:
 
     sft = settings.sft
     demonstrations = read_demonstrations(paths.expert)
-    # Hold out whole tasks, so that no held-out game is also trained on.
+    # Hold out whole tasks, so that no validation game occurs in training.
     held_out = {
         row["task_id"]
         for row in demonstrations

@@ -28,25 +28,25 @@ USES: tuple[str, ...] = ()
 
 
 class Settings(Strict):
-    """The resolved study, with arbitrary keys."""
+    """The resolved study; its keys are not validated."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Paths:
-    """The command's files."""
+    """Files and folders in the options of the command."""
 
     out: Path = file("config", "file to write")
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The whole study."""
+    """The whole resolved study."""
     return study.resolved()
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The stage reads no files."""
+    """No inputs, because the stage reads no files."""
     return {}
 
 

@@ -1,8 +1,8 @@
 """Measure the ground-truth advantage of every turn in rollouts of a policy.
 
-The policy is that of the reference arm with the study's first seed after a round; round 0 is the
-SFT policy. It plays whole groups on games of the training panel, with a separate random stream.
-Many continuations from before each turn then estimate the value V. A turn's ground-truth advantage
+The policy is the reference arm's policy after a round, with the study's first seed; round 0 is the
+SFT policy. It plays whole groups on games of the training panel, with a separate random stream. The
+value V before each turn is then estimated from many continuations. A turn's ground-truth advantage
 is V(after) - V(before). A killed job resumes after its last finished group.
 
 Example:
@@ -47,7 +47,7 @@ USES = ("env", "engine")
 
 
 class Settings(Playing):
-    """Settings of play and of the ground truth."""
+    """Settings of rollouts and of the ground truth."""
 
     play: dict[str, Any]
     truth: TruthConfig
@@ -55,17 +55,17 @@ class Settings(Playing):
 
 @dataclass(frozen=True, kw_only=True)
 class Paths:
-    """The command's folders."""
+    """Folders in the options of the command."""
 
-    assets: Path = folder("panels", "folder of games and panels")
-    base: Path = folder("base", "folder of the base model")
+    assets: Path = folder("panels", "folder of the assets stage")
+    base: Path = folder("base", "folder of the base stage")
     policy: Path | None = folder("policy", "adapter of the policy to measure", optional=True)
-    out: Path = folder("summary", "folder to write")
-    scratch: Path | None = place("folder for finished groups; without it, beside --out")
+    out: Path = folder("summary", "output folder")
+    scratch: Path | None = place("folder for finished groups (default: beside --out)")
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """Settings of the reference arm's play, and of the ground truth."""
+    """Rollout settings of the reference arm, and settings of the ground truth."""
     training = study.training.get(study.config.reference, study.config.training)
     truth = study.config.truth or TruthConfig()
     return {
@@ -86,10 +86,10 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Play the rollouts, measure the unfinished groups, and write the tables.
+    """Play the rollouts, measure all unfinished groups, and write the tables.
 
     Raises:
-        UserError: there is no policy, a file is damaged, or the panel has too few games.
+        UserError: `--policy` is missing, a file is damaged, or the panel has too few games.
     """
     from hgrpo.evaluation.truth.measure import Measurement
     from hgrpo.learning.checkpoints import files_in, resume_key
@@ -124,7 +124,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             summary = _summary(settings, job, paths, groups, counts, out)
             write_json(out / "summary.json", summary)
     print(
-        f"ground truth of round {job.round}: {summary['turns']} turns of {summary['trajectories']} "
+        f"round {job.round} ground truth: {summary['turns']} turns in {summary['trajectories']} "
         f"trajectories, {summary['continuations']} continuations, reliability "
         f"{summary['reliability']:.2f}, {time.perf_counter() - began:.0f} s"
     )
@@ -157,7 +157,7 @@ def _summary(
     counts: dict[str, float],
     out: Path,
 ) -> dict:
-    """Totals, reliability of the ground truth, counts and provenance."""
+    """Totals, the reliability of the ground truth, work counts and provenance."""
     from hgrpo.base_model.digest import any_digest
     from hgrpo.evaluation.truth.table import quality, read_truth
     from hgrpo.policy.compatible import weights_digest

@@ -1,8 +1,8 @@
-"""Write a page of single trajectories, with turns coloured by the credit of each arm.
+"""Write a page that shows single trajectories, with turns coloured by the credit of each arm.
 
 The page shows the first trajectories of the given rounds and, if credit was compared with ground
-truth, rollouts with their ground truth: at most 500 trajectories and 16 MB. Snakemake passes each
-run's first and last rounds.
+truth, rollouts with their ground truth. It contains at most 500 trajectories and 16 MB. Snakemake
+passes the first and last round of each run.
 
 Example:
   cd results/bakeoff
@@ -31,7 +31,7 @@ JOB: tuple[str, ...] = ()
 OUTPUTS = {"page": "index.html"}
 RESOURCES = "report"
 USES: tuple[str, ...] = ()
-# With these limits, filtering in a browser is instant, and the page can be sent by e-mail.
+# Within these limits, filtering in a browser is instant, and the page can be sent by e-mail.
 _MOST = 500
 _MOST_BYTES = 16_000_000
 
@@ -48,14 +48,14 @@ class Settings(Strict):
 
 @dataclass(frozen=True, kw_only=True)
 class Paths:
-    """The command's files."""
+    """Files and folders in the options of the command."""
 
     turns: list[Path] = file("turns", "turns.parquet of the rounds to show", True, True)
-    truth: list[Path] = folder("truth", "folders of rollouts with measured truth", True, True)
+    truth: list[Path] = folder("truth", "folders of rollouts with ground truth", True, True)
     agreement: Path | None = folder(
         "credits", "folder of the credit agreement on these rollouts", optional=True
     )
-    out: Path = folder("page", "folder to write")
+    out: Path = folder("page", "output folder")
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
@@ -80,7 +80,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def extras(study: "Study") -> dict:
-    """Ground truth and credit on it, shown only if they exist: they take long to measure."""
+    """Rollouts with ground truth, and their credit; optional because measuring them takes long."""
     truth = truth_files(study, "truth.parquet")
     return {"truth": truth, "credits": ["credit_agreement/credits.parquet"]} if truth else {}
 
@@ -91,7 +91,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.report.viewer import Source, collect, collect_truth, render, within
 
     sources = [Source(*run_of(path), path) for path in paths.turns]
-    # Rollouts with ground truth are shown only if their credit is available.
+    # Show rollouts with ground truth only if credit was computed on them.
     truth = zip(settings.truth_rounds, paths.truth, strict=bool(paths.truth))
     with_truth = dict(truth) if paths.agreement else {}
     most = _MOST // (2 if with_truth else 1)

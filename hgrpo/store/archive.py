@@ -25,7 +25,7 @@ def pack(jobs: Iterable[Planned], target: Path) -> list[str]:
     """Write finished jobs and all their ancestors to an archive; return their keys.
 
     Raises:
-        UserError: a job has not finished, or one of its files was changed.
+        UserError: a job has not finished, or one of its files has changed since the job wrote it.
     """
     jobs = list(jobs)
     if unfinished := [each.name for each in jobs if not each.made]:
@@ -42,7 +42,7 @@ def pack(jobs: Iterable[Planned], target: Path) -> list[str]:
                 if not path.is_file() or sha256(path) != digest:
                     raise UserError(f"{path}: changed since its job wrote it")
                 archive.add(path, f"{key}/{name}", filter=without_origin)
-            # Last, as in the store: a folder without this file holds no result.
+            # Written last, as in the store, because it marks the result as complete.
             archive.add(STORE / key / MADE, f"{key}/{MADE}", filter=without_origin)
     return keys
 
@@ -64,11 +64,11 @@ def unpack(archive: Path) -> tuple[list[str], list[str]]:
     """Import the jobs of an archive into the store.
 
     Returns:
-        Keys of the new jobs, and of the jobs that already existed.
+        Keys of the imported jobs, and of the jobs that already existed in the store.
 
     Raises:
-        UserError: the archive is damaged or no archive of jobs, or the inputs of a job differ from
-            those of the job with the same key here. Then nothing is imported.
+        UserError: the archive is damaged or contains no jobs, or a job's inputs differ from those
+            of the job with the same key in the store. In these cases nothing is imported.
     """
     STORE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".import-", dir=STORE) as scratch:
@@ -85,31 +85,31 @@ def unpack(archive: Path) -> tuple[list[str], list[str]]:
             raise UserError(f"{archive}: {damage}") from None
         for made in mades.values():
             _check_inputs(made, archive)
-        # A result with deleted files counts as new.
+        # A result in the store with deleted files is replaced.
         new = [key for key in keys if not _files(STORE / key) >= {MADE, *mades[key]["files"]}]
         for path in sorted((place / _SETTINGS).glob("*.json")):
             (STORE / _SETTINGS).mkdir(exist_ok=True)
             path.replace(STORE / _SETTINGS / path.name)
         for key in new:
-            shutil.rmtree(STORE / key, ignore_errors=True)  # an unfinished job
+            shutil.rmtree(STORE / key, ignore_errors=True)  # remains of an incomplete result
             (place / key).replace(STORE / key)
             note_contents(mades[key])
     return new, [key for key in keys if key not in new]
 
 
 def _extract(archive: Path, place: Path) -> None:
-    """Unpack an archive; UserError if it contains anything other than results."""
+    """Unpack an archive; UserError if it contains files that belong to no result."""
     name = re.compile(rf"({KEY}/[^/].*|{_SETTINGS}/{KEY}\.json)")
     try:
         with tarfile.open(archive, "r:") as opened:
             for member in tqdm(opened, desc="import", unit="file", disable=None):
                 if not member.isreg() or not name.fullmatch(member.name):
-                    raise UserError(f"{archive}: {member.name}: not a file of a result")
+                    raise UserError(f"{archive}: {member.name}: does not belong to a result")
                 opened.extract(member, place, filter="data")
     except FileNotFoundError:
         raise UserError(f"{archive}: no such file") from None
     except (tarfile.TarError, OSError, EOFError, ValueError) as error:
-        raise UserError(f"{archive}: damaged or compressed, not a plain .tar ({error})") from None
+        raise UserError(f"{archive}: damaged, or not an uncompressed .tar ({error})") from None
 
 
 def _files(entry: Path) -> set[str]:
@@ -117,7 +117,7 @@ def _files(entry: Path) -> set[str]:
 
 
 def _read(entry: Path) -> dict:
-    """The record of an unpacked job; UserError or ValueError if its key or files do not match."""
+    """The record of an unpacked job; UserError or ValueError if it does not match key or files."""
     made = validate(Record, json.loads((entry / MADE).read_bytes()), entry.name).model_dump()
     if _files(entry) != {*made["files"], MADE}:
         raise ValueError(f"{entry.name}: its files do not match its record")
@@ -135,7 +135,7 @@ def _check_whole(mades: dict[str, dict], place: Path) -> None:
     named = {path.partition("/")[0] for path in inputs} | {path.name for path in place.iterdir()}
     lacking = named - mades.keys() - {_SETTINGS}
     if any(not (STORE / key / MADE).is_file() for key in lacking):
-        raise ValueError("a job is missing")
+        raise ValueError("an ancestor of a job is missing")
     for path in (place / _SETTINGS).glob("*"):
         if settings_digest(json.loads(path.read_bytes())) != path.stem:
             raise ValueError(f"{_SETTINGS}/{path.name}")

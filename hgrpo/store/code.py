@@ -1,10 +1,10 @@
-"""Hash of a job's code: its modules and their imports, without comments and docstrings.
+"""Hash the code of a job: its modules and their imports, without comments and docstrings.
 
-Snakemake sees only a stage's shell command, so it cannot detect an edit in a Python module. The
+Snakemake only compares a stage's shell command, so it cannot detect an edit in a Python module. The
 hash covers the modules of the job's stage, environment, engine, credit assigners and update rule,
-everything that they import from this checkout, also inside functions, and the data files beside
-them. Plug-ins that the job does not use are excluded. A game's `assets.py` and `expert.py` are
-included only for stages that make tasks or play the expert.
+all modules of this checkout that they import (also inside functions), and the data files in the
+same folders. Plug-ins that the job does not use are excluded. A game's `assets.py` and `expert.py`
+are included only for stages that generate tasks or run the expert.
 """
 
 import ast
@@ -22,11 +22,11 @@ from hgrpo.formulas import kinds as rule_kinds
 from hgrpo.stages.order import load
 
 PACKAGE = Path(__file__).resolve().parent.parent
-# Modules that affect jobs only through settings and inputs, that record where a job ran, or that no
-# job runs.
+# Modules that affect jobs only through settings and inputs, that only record where a job ran, or
+# that run in no job.
 _SKIPPED = {f"hgrpo.stages.{name}" for name in ("comparison", "files", "order", "paths")}
 _SKIPPED |= {"hgrpo.provenance", "hgrpo.games.gym"}
-# Parts of a game that are not required for play; stages that use them list them in USES.
+# Modules of a game that are not required for play; stages that use them list them in USES.
 _PARTS = ("assets", "expert")
 _PART = re.compile(rf"hgrpo\.games\.\w+\.({'|'.join(_PARTS)})")
 _POSITIONS = ("lineno", "col_offset", "end_lineno", "end_col_offset", "ctx", "type_ignores")
@@ -53,7 +53,7 @@ def roots(stage: str, settings: Mapping) -> list[str]:
 def code_hash(modules: Iterable[str], skip: Collection[str] = ()) -> str:
     """Hash (16 hex digits) of modules, their imports, and the data files beside them.
 
-    `skip` lists modules to exclude, with everything that only they import.
+    `skip` lists modules to exclude, together with modules that only they import.
 
     Raises:
         UserError: a module is not valid Python.
@@ -65,7 +65,7 @@ def code_hash(modules: Iterable[str], skip: Collection[str] = ()) -> str:
 def closure(
     modules: Iterable[str], package: Path = PACKAGE, skip: Collection[str] = ()
 ) -> dict[str, str]:
-    """Map `modules`, all their imports, and the data files beside them to hashes."""
+    """Map `modules`, all modules that they import, and data files in their folders to hashes."""
     hashes: dict[str, str] = {}
     waiting = list(modules)
     while waiting:
@@ -93,7 +93,7 @@ def _parsed(name: str, path: Path, package: Path, *state: int) -> tuple[str, lis
     except SyntaxError as error:
         raise UserError(f"{path}, line {error.lineno}: {error.msg}") from None
     within = name if path.stem == "__init__" else name.rpartition(".")[0]
-    # Python also runs the parent packages of a module.
+    # Importing a module also runs the __init__.py of its parent packages.
     names = {name.rpartition(".")[0]} - {""}
     text: list[str] = []
     _write(tree, text, names, within)
@@ -107,7 +107,7 @@ def _parsed(name: str, path: Path, package: Path, *state: int) -> tuple[str, lis
 
 
 def _write(node: object, text: list[str], imports: set[str], within: str) -> None:
-    """Append a syntax tree to `text`; unlike `ast.dump`, equal in all versions of Python."""
+    """Append a syntax tree to `text`; unlike `ast.dump`, the same for all versions of Python."""
     if isinstance(node, list):
         for each in node:
             if not _is_unread(each):
@@ -150,14 +150,14 @@ def _path(module: str, package: Path) -> Path:
 
 
 def _data_files(folder: Path) -> list[Path]:
-    """Data files of a package: no Python files, subpackages, hidden files or editor backups."""
+    """Data files of a package, without Python files, subpackages, hidden files or backups."""
     files, inner = _listing(folder, folder.stat().st_mtime_ns)
     return files + [path for each in inner for path in _data_files(each)]
 
 
 @functools.cache
 def _listing(folder: Path, changed: int) -> tuple[list[Path], list[Path]]:
-    """Data files and data folders in a folder; `changed` (ns) invalidates the cache."""
+    """Data files and data folders in a folder; cached until its change time (ns) differs."""
     paths = [path for path in sorted(folder.iterdir()) if path.name.strip("~.") == path.name]
     files = [path for path in paths if path.is_file() and path.suffix not in {".py", ".pyc"}]
     inner = [path for path in paths if path.is_dir() and path.name != "__pycache__"]

@@ -1,4 +1,4 @@
-"""Reasons why a job runs again: differences between its result and a plan or an older result."""
+"""Explain why a job reruns, by comparing its result with a plan or with an older result."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,10 +16,10 @@ _MOST = 3
 
 
 def differences(plan: Plan, planned: Planned, records: Mapping[str, Mapping]) -> str:
-    """Changes since the linked result in results/<study>, or else since the study's newest one.
+    """Changes since the result linked in results/<study>, or else since the study's newest result.
 
     Returns:
-        Settings, modules and inputs; "never ran" if `records` (by key) have no such result.
+        The changed settings, modules and inputs; "never ran" if `records` contain no older result.
     """
     keys = [key for name in names_of(planned) if (key := key_of(Path(plan.root, name)))]
     if planned.key in keys:
@@ -35,7 +35,7 @@ def differences(plan: Plan, planned: Planned, records: Mapping[str, Mapping]) ->
 
 
 def newest(planned: Planned, records: Iterable[Mapping], study: str | None = None) -> dict | None:
-    """The newest result of a job; with `study`, only among that study's results."""
+    """The newest older result of a job; with `study`, only results that this study made."""
     job = vars(planned.job).items()
     same = [m for m in records if m["stage"] == planned.stage and m["job"].items() <= job]
     same = [m for m in same if study in (None, m.get("study"))]
@@ -50,15 +50,15 @@ def as_planned(made: Mapping) -> Planned:
 def causes(
     old: Mapping, new: Mapping, records: Mapping[str, Mapping]
 ) -> Iterator[tuple[Mapping, Mapping, str]]:
-    """Differences between two results, then between the results that they were made from.
+    """Yield the differences between two results, then between the inputs that led to them.
 
     Yields:
-        An older record, a newer record, and the reasons. Ancestors are skipped if only their inputs
-        differ.
+        An older record, a newer record, and the reasons. A pair of ancestors is skipped if only
+        their inputs differ.
     """
     pairs = [(old["key"], new["key"])]
     for keys in pairs:
-        if not records.keys() >= {*keys}:  # removed since
+        if not records.keys() >= {*keys}:  # an ancestor has been removed from the store
             continue
         before, after = map(records.get, keys)
         parts = [partial(_read, part, after[part]) for part in ("settings", "code")]
@@ -73,13 +73,13 @@ def causes(
 def _changed(
     before: Mapping, after: Mapping, settings: Callable[[], dict], code: Callable[[], dict]
 ) -> Iterator[str]:
-    """Reasons for a different key; `settings` and `code` return those of `after`."""
+    """Reasons why two keys differ; `settings` and `code` return the mappings for `after`."""
     if before["settings"] != after["settings"]:
         yield f"settings: {_few([*_edits(_read('settings', before['settings']), settings())])}"
     if before["code"] != after["code"]:
         then, now = _read("code", before["code"]), code()
         modules = sorted(name for name in {*then, *now} if then.get(name) != now.get(name))
-        # Imported results have no list of modules.
+        # Imported results do not include a list of module hashes.
         yield f"code: {_few(modules) if then and now else 'from another machine'}"
     if before["user_files"] != after["user_files"]:
         yield "your files"
@@ -89,19 +89,19 @@ def _changed(
 
 
 def sources(made: Mapping) -> dict[str, str]:
-    """Path of each input, relative to results/<study> -> key of its job."""
+    """Map the path of each input, relative to results/<study>, to the key of its job."""
     paths = [path.partition("/") for paths in made["inputs"].values() for path in paths]
     return {path: key for key, _, path in paths}
 
 
 def _read(part: str, digest: str) -> dict:
-    """The settings, or the module hashes, with a digest; empty if their file is missing."""
+    """The settings or module hashes stored under a digest; empty if the file is missing."""
     file = STORE / part / f"{digest}.json"
     return json.loads(file.read_bytes()) if file.is_file() else {}
 
 
 def _edits(before: Mapping, after: Mapping) -> Iterator[str]:
-    """The differing keys: added or removed sections and list entries, else old and new value."""
+    """Describe changed keys: added or removed sections and entries, else old and new value."""
     olds = changes(after, before)
     for key, new in changes(before, after).items():
         old, edits = olds[key], []

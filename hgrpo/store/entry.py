@@ -26,9 +26,9 @@ from hgrpo.store.code import closure, roots
 from hgrpo.store.plan import KEY, MADE, STORE, Plan, Planned, flat
 
 JOB_FILE, PLAN = "job.json", "plan.json"
-# The hashed parts of a record.
+# The parts of a record that are hashed into the key.
 HASHED = ("stage", "settings", "code", "user_files", "job", "inputs")
-# Index of finished jobs: a file for each, named after the hash of its settings and input contents.
+# Index of finished jobs: one file per job, named after the hash of its settings and input contents.
 _SAME = STORE / "same"
 _Hash = Annotated[str, StringConstraints(pattern=f"^{KEY}$")]
 
@@ -60,9 +60,9 @@ class Record(BaseModel, extra="allow"):
 
 
 def write_job(plan: Plan, planned: Planned, words: list[str]) -> Path:
-    """Write a job's settings, code hashes, inputs and options; return the path of its job file.
+    """Write a job's settings, code hashes, inputs and options; return the path of its job.json.
 
-    The settings are in a separate file, because all jobs of an arm share them.
+    The settings are stored in a separate file, because all jobs of an arm share them.
     """
     preimage = plan.preimage(planned.stage, planned.job, planned.inputs)
     settings = plan.settings(planned.stage, planned.job.method or None)
@@ -78,9 +78,9 @@ def write_job(plan: Plan, planned: Planned, words: list[str]) -> Path:
 
 
 def take_equal(job: Mapping, entry: Path) -> bool:
-    """Copy the results of a finished job with identical input contents, if there is one.
+    """Copy the results of a finished job with identical input contents, if one exists.
 
-    Its key differs because an earlier stage was edited without changing its outputs.
+    Its key differs if an earlier stage was edited but its outputs remained the same.
     """
     same = _SAME / (contents(job) or "")
     twin = STORE / same.read_text(encoding="utf-8").strip() if same.is_file() else entry
@@ -89,7 +89,7 @@ def take_equal(job: Mapping, entry: Path) -> bool:
     made = read_made(twin)
     for name, digest in made["files"].items():
         if not (twin / name).is_file() or sha256(twin / name) != digest:
-            print(f"not copied from {twin}: {name} was changed since its job wrote it")
+            print(f"not copied from {twin}: {name} has changed since its job wrote it")
             return False
         (entry / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(twin / name, entry / name)
@@ -100,7 +100,7 @@ def take_equal(job: Mapping, entry: Path) -> bool:
 
 
 def record(job: Mapping, entry: Path, began: float) -> None:
-    """Write made.json: a job's origin, its files, and the time and place of its run.
+    """Write made.json: a job's key and inputs, hashes of its files, and when and where it ran.
 
     Args:
         job: the content of job.json.
@@ -122,14 +122,14 @@ def _write_made(job: Mapping, entry: Path, files: Mapping[str, str], more: Mappi
 
 
 def note_contents(made: Mapping) -> None:
-    """Index a result by its input contents, for `take_equal`."""
+    """Add a result to the index by input contents, which `take_equal` searches."""
     if made["contents"]:
         with atomic_file(_SAME / made["contents"]) as path:
             path.write_text(f"{made['key']}\n", encoding="utf-8")
 
 
 def contents(job: Mapping) -> str | None:
-    """Like the key, but with the hashes of input files; None if an input is missing.
+    """Hash a job like its key, but with the contents of its inputs; None if an input is missing.
 
     Raises:
         UserError: an input was edited since its job wrote it.
@@ -147,7 +147,7 @@ def contents(job: Mapping) -> str | None:
 def _digest_of(path: str) -> str:
     key, _, name = path.partition("/")
     entry, digest = STORE / key, sha256(STORE / path)
-    # In a bucket, the record of the job may be missing.
+    # If results are in a bucket, the record of the input's job may be missing.
     files = read_made(entry)["files"] if (entry / MADE).is_file() else {}
     if files.get(name, digest) != digest:
         raise UserError(
@@ -201,7 +201,7 @@ def link(root: Path, entries: Iterable[Path]) -> None:
     """Link finished jobs into results/<study>/.
 
     Raises:
-        UserError: the place of a link holds results of an earlier version of hgrpo.
+        UserError: the path of a link already contains results from an earlier version of hgrpo.
     """
     for entry in entries:
         made = read_made(entry)
@@ -218,16 +218,16 @@ def link(root: Path, entries: Iterable[Path]) -> None:
 def link_planned(job: Mapping) -> None:
     """Link a job that has just finished, if the newest plan of its study includes it."""
     results = STORE.parent / job["study"]
-    with contextlib.suppress(UserError):  # in a bucket there is no plan
+    with contextlib.suppress(UserError):  # there is no plan.json if results are in a bucket
         if job["key"] in {each.key for each in read_plan(results)}:
             link(results, [STORE / job["key"]])
 
 
 def unlink(root: Path, jobs: Iterable[Planned], older: bool = False) -> None:
-    """Remove the links of jobs in results/<study>; with `older`, only those to older results.
+    """Remove the links of jobs in results/<study>; with `older`, only links to older results.
 
     Raises:
-        UserError: as for `link`.
+        UserError: for the same reason as in `link`.
     """
     for planned in jobs:
         for name in names_of(planned):
@@ -244,7 +244,7 @@ def names_of(planned: Planned) -> list[str]:
 
 
 def linked_names(stage: str, job: Job, files: Iterable[str]) -> list[str]:
-    """Paths of a job's links: its folder or, if several stages share the folder, its files."""
+    """Paths of a job's links: the job's folder, or its files if several stages share the folder."""
     folder = load(stage).FOLDER.format(**vars(job))
     if folder not in ("", "report"):
         return [folder]
@@ -262,13 +262,13 @@ def _check_free(place: Path) -> None:
     if place.exists():
         study = Path(*place.parts[:2])
         raise UserError(
-            f"{place}: written by an earlier version of hgrpo without a store; move it or all of "
-            f"{study} away, and the next run links the results again"
+            f"{place}: written by an earlier version of hgrpo without a store; move it or "
+            f"{study} elsewhere, and run the study again"
         )
 
 
 def write_plan(plan: Plan) -> None:
-    """Write results/<study>/plan.json: the key of every job, for the monitor."""
+    """Write the key of every job to results/<study>/plan.json, for the monitor."""
     rows = [{"stage": p.stage, "key": p.key, **vars(p.job)} for p in plan.jobs()]
     _write(Path(plan.root, PLAN), rows)
 

@@ -1,4 +1,4 @@
-"""All jobs of a study, with their keys and their files in the store."""
+"""Plan all jobs of a study, with their keys and their files in the store."""
 
 import contextlib
 import functools
@@ -21,7 +21,7 @@ from hgrpo.study.study import Study
 STORE = Path("results/store")
 _HEAD = f"{STORE}/"
 KEY = r"[0-9a-f]{16}"
-# The record of a finished job, which the job writes last.
+# File with the record of a finished job; the job writes it last.
 MADE = "made.json"
 # Stages that run only on request, as named targets.
 ASKED_FOR = {
@@ -41,7 +41,7 @@ _OF_ARMS = {
     "gradients_round": gradient_rounds,
 }
 _WORDS = {"rl_round": "round", "credit_fit": "fit after round", "evaluate": "evaluation of round"}
-# The arm's name in tables for jobs that all arms share.
+# Name in the column `arm` for jobs that all arms share.
 SHARED = "shared"
 Files = Mapping[str, str | list[str]]
 
@@ -52,7 +52,7 @@ class Planned:
 
     Attributes:
         stage: name of the stage.
-        job: method, seed and round, with defaults where the stage does not use them.
+        job: method, seed and round; default values if the stage does not use them.
         key: hash of `Plan.preimage`.
         folder: results/store/<key>/<folder below results/<study>>.
         inputs: name -> file or files in the store.
@@ -86,7 +86,7 @@ class Planned:
 
     @property
     def made(self) -> bool:
-        """Whether the job has finished, here or on the machine of an imported result."""
+        """Whether the job has finished, either here or, for imported results, elsewhere."""
         return (self.entry / MADE).is_file()
 
     @property
@@ -111,11 +111,11 @@ class Plan:
         self.parts = functools.cache(self._parts)
 
     def jobs(self, asked_for: bool = False) -> Iterator[Planned]:
-        """All jobs in the order of the stages; with `asked_for`, also those run only on request."""
+        """All jobs in stage order; with `asked_for`, also the jobs that run only on request."""
         for stage in stages_of(self.study):
             yield from (self.find(stage, *each) for each in jobs_of(self.study, stage))
         for stage in sorted(ASKED_FOR, key=STAGES.index) if asked_for else ():
-            # The stage's inputs may not exist in this study, for example without its reference.
+            # Skip a stage whose inputs no job of this study makes, e.g. without the reference.
             with contextlib.suppress(UserError):
                 yield from [self.find(stage, *each) for each in jobs_of(self.study, stage)]
 
@@ -137,7 +137,7 @@ class Plan:
         return [each for each in self.jobs() if each in reached]
 
     def stored(self, path: str) -> str:
-        """The path in the store of a file; `path` is relative to results/<study>.
+        """The path of a file in the store; `path` is its path relative to results/<study>.
 
         Raises:
             UserError: no job of the study makes the file.
@@ -145,7 +145,7 @@ class Plan:
         return f"{_HEAD}{self.maker(path).key}/{path}"
 
     def preimage(self, stage: str, job: Job, inputs: Files) -> dict:
-        """The content that is hashed into a job's key."""
+        """The mapping whose hash is the job's key."""
         return {
             "stage": stage,
             **self.parts(stage, job.method or None),
@@ -172,7 +172,7 @@ class Plan:
         return Planned(stage, job, key, folder, inputs, outputs)
 
     def _extras(self, files: Files) -> dict[str, str | list[str]]:
-        """Optional inputs that exist; a run does not create them for this job."""
+        """Optional inputs, if all of them exist; a run does not create them for this job."""
         try:
             stored = self._all_stored(files)
         except UserError:  # the study has no job that makes them
@@ -186,7 +186,7 @@ class Plan:
         }
 
     def maker(self, path: str) -> Planned:
-        """Return the job that makes a file; same argument and errors as `stored`."""
+        """Return the job that makes a file; the argument and the errors are as in `stored`."""
         parts = path.split("/")
         for place in (path, "/".join(parts[:2]) + "/", "/".join(parts[:4]) + "/"):
             if place in self._makers and path.startswith(place):
@@ -195,7 +195,7 @@ class Plan:
 
     @functools.cached_property
     def _makers(self) -> dict[str, tuple[str, *tuple[str | int, ...]]]:
-        """Folder of a round, or file of a stage with one job -> arguments of `find`."""
+        """Map folders of rounds, and files of stages with a single job, to arguments of `find`."""
         makers = {}
         for stage in STAGES:
             folder = load(stage).FOLDER
@@ -221,7 +221,7 @@ class Plan:
 
 
 def beside(stage: str, folder: str) -> str:
-    """The path of a job's log and progress files, without suffix."""
+    """The common path of a job's log and progress files, without the suffix."""
     return folder if load(stage).FOLDER else f"{folder}/{stage}"
 
 
@@ -244,7 +244,7 @@ def jobs_of(study: Study, stage: str) -> list[tuple[str, int, int]]:
 
 
 def outputs_of(stage: str, study: Study) -> Files:
-    """Output name -> file or files, relative to the stage's folder."""
+    """Map output names to the file or files, relative to the stage's folder."""
     module = load(stage)
     return module.outputs(study) if "outputs" in vars(module) else module.OUTPUTS
 
@@ -266,8 +266,8 @@ def flat(files: Files) -> list[str]:
 def user_digest(study: Study, stage: str, results: Path) -> str | None:
     """Digest of the user's files that a stage reads; None if it reads none.
 
-    If the files are missing, use the digest that the stage recorded in `results`. So finished
-    results can be copied without the user's games or model, and no job runs again.
+    If the files are missing, the digest that the stage recorded in `results` is used. Therefore
+    finished results can be copied without the user's games or model, and no job reruns.
     """
     if stage in ("assets", "expert"):
         name = {"assets": "assets/manifest.json", "expert": "expert/summary.json"}[stage]
@@ -276,7 +276,7 @@ def user_digest(study: Study, stage: str, results: Path) -> str | None:
         except (UserError, OSError):
             return _recorded(results / name, "user_files")
     if stage == "base" and study.model.path is not None:
-        # Imported here, because planning other studies does not require the packages for weights.
+        # Imported here, because only studies with a model folder require the packages for weights.
         from hgrpo.base_model.digest import source_digest
 
         return source_digest(study.model.path, results / "base")

@@ -1,4 +1,4 @@
-"""The arms of a study: its methods, its variants and the arms of its axes."""
+"""Read the arms of a study: its methods, its variants and the arms of its axes."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -19,10 +19,10 @@ Arm = tuple[MethodConfig, TrainingConfig]
 def read_arms(
     config: StudyConfig, files: NamedFiles, listed: Collection[str], path: Path
 ) -> tuple[dict[str, Arm], Collection[str]]:
-    """Read all variants, arms of axes and methods; also return the arms of the axes by name.
+    """Read all variants, arms of axes and methods; also return the names of the axes' arms.
 
     Variants and arms of axes are validated even if they do not run. The methods `listed` in the
-    study's file are read even if they do not run, for comparison with the arms of axes.
+    study's file are also read in any case, because the arms of axes are compared with them.
     """
     where, plain = str(path), NamedFiles(files.configs)
     arms: dict[str, Arm] = {}
@@ -56,15 +56,15 @@ def _variant(variant: Variant, name: str, files: NamedFiles, where: str) -> Meth
     if file.is_file():
         raise UserError(f"{where}: {file} already has this name; choose another")
     if "name" in changes:
-        raise UserError(f"{where}.name: not allowed; the variant's name is its key, {name!r}")
+        raise UserError(f"{where}.name: not allowed; the name of a variant is its key, {name!r}")
     return validate(MethodConfig, _changed(base, credit, changes) | {"name": name}, where)
 
 
 def _changed(base: dict, credit: CreditConfig, changes: Mapping[str, object]) -> dict:
     """The method `base`, whose credit section is `credit`, with a variant's changes merged in.
 
-    The label is dropped because it belongs to `base`. If the variant changes the kind of credit,
-    the old kind's settings are dropped, and so is `alpha` if the old kind required a value of it.
+    The base method's label is dropped. If the variant changes the kind of credit, the settings of
+    the old kind are dropped, and so is `alpha` if the old kind required a certain value of it.
     """
     left_out = {"label"}
     new = changes.get("credit")

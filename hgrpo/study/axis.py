@@ -1,4 +1,4 @@
-"""An axis of a study: one key of a method, and a value of the key for each arm."""
+"""Define an axis of a study: arms of one method that differ in the value of one key."""
 
 import contextlib
 import math
@@ -13,7 +13,7 @@ from hgrpo.config.read import SectionError, merge
 from hgrpo.config.strict import Strict
 
 Value = bool | int | float | str
-# The name is part of a Snakemake rule's name and of dotted keys such as `axes.kl.values=0,0.1`.
+# Axis names occur in names of Snakemake rules and in dotted keys such as `axes.kl.values=0,0.1`.
 AxisName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
 SWEEP = "_sweep"
 _WORD = re.compile(r"[A-Za-z0-9._-]+")
@@ -22,8 +22,8 @@ _WORD = re.compile(r"[A-Za-z0-9._-]+")
 class Axis(Strict):
     """Arms that differ in the value of one key; `snakemake <axis>_sweep` runs only these.
 
-    The arm of a value is named `<axis>_<value>`, such as `kl_0.01`. If an identical arm exists in
-    `methods` or in an earlier axis, that arm is run instead.
+    The arm for a value is named `<axis>_<value>`, such as `kl_0.01`. If an identical arm exists in
+    `methods` or in an earlier axis, that arm is used instead of a new one.
     """
 
     of: Name = Field(description="the base method of the arms: name of a file in configs/methods")
@@ -31,7 +31,7 @@ class Axis(Strict):
         pattern=r"^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*$",
         description="the method's key to vary, with dots: `training.lr`",
     )
-    values: list[Value] = Field(description="two or more distinct numbers or words, one per arm")
+    values: list[Value] = Field(description="at least two distinct numbers or words, one per arm")
     without: str | None = Field(
         None,
         description="an entry of `values`, such as `nofilter`, whose arm sets the section of `key` "
@@ -64,9 +64,9 @@ class Axis(Strict):
     def _changes_its_key_alone(self) -> Self:
         for key in ("name", "label", "of"):
             if key in self.fixed:
-                raise ValueError(f"fixed: {key}: not allowed; the axis sets the {key} of its arms")
+                raise ValueError(f"fixed: `{key}` is not allowed; the axis sets it for its arms")
         if _holds(self.fixed, self.key.split(".")):
-            raise ValueError(f"fixed: {self.key}: not allowed; `values` sets this key")
+            raise ValueError(f"fixed: `{self.key}` is not allowed; `values` already sets this key")
         if self.without is not None and not isinstance(_read(self.without), str):
             raise ValueError(f"without: {self.without}: expected a word, such as `none`")
         if self.without is not None and self.key.count(".") < 2:
@@ -81,11 +81,11 @@ class Axis(Strict):
         return self.key.rpartition(".")[0]
 
     def is_without(self, value: Value) -> bool:
-        """Whether the value sets the key's section to null."""
+        """Whether the value stands for setting the key's section to null."""
         return self.without is not None and value == self.without
 
     def changes(self, value: Value) -> dict:
-        """The changes to the method `of` in a value's arm."""
+        """The changes that turn the method `of` into the arm for a value."""
         key, change = (self.section, None) if self.is_without(value) else (self.key, value)
         for name in reversed(key.split(".")):
             change = {name: change}
@@ -103,24 +103,24 @@ def read_axis(section: object) -> object:
 
 
 def as_text(value: Value) -> str:
-    """A value as text in the name of its arm: 1.0 and 1 are both "1"."""
+    """Format a value for the name of its arm; 1.0 and 1 both become "1"."""
     if isinstance(value, bool | str):
         return str(value).lower() if isinstance(value, bool) else value
     return repr(value + 0.0).removesuffix(".0").replace("+", "")
 
 
 def arm_name(axis: str, value: Value) -> str:
-    """The name of a value's arm."""
+    """The name of the arm for a value."""
     return f"{axis}_{as_text(value)}"
 
 
 def target(axis: str) -> str:
-    """The Snakemake target for an axis's arms."""
+    """The Snakemake target that runs the arms of an axis."""
     return f"{axis}{SWEEP}"
 
 
 def _read(value: object) -> Value:
-    """Validate a value; parse text, because numbers from the command line are text."""
+    """Validate a value; text is parsed, because the command line passes numbers as text."""
     if isinstance(value, str):
         value = _number_or_word(value)
     if not isinstance(value, Value):

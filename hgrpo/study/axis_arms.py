@@ -1,6 +1,6 @@
-"""The arms of a study's axes: their names, their checks, and the sharing of identical arms.
+"""Create and check the arms of a study's axes, and detect identical arms.
 
-Like a variant, an arm is defined by its changes to a method, so that later stages see an ordinary
+An arm is defined like a variant, by its changes to a method. To later stages it is an ordinary
 method.
 """
 
@@ -15,16 +15,16 @@ from hgrpo.study.overrides import changes
 def arms_of_axes(
     axes: Mapping[str, Axis], variants: Iterable[str], studies: Path, where: str
 ) -> dict[str, tuple[str, dict]]:
-    """Arm -> its axis, and its definition in the form of `variants`.
+    """Map each arm to its axis and its definition, in the format of `variants`.
 
     Args:
         axes: the study's axes by name.
         variants: names of the study's variants.
-        studies: the folder of study files.
-        where: the study's file, for messages.
+        studies: folder with the files of all studies.
+        where: path of the study's file, for messages.
 
     Raises:
-        UserError: two arms have the same name, or an axis's target is the name of a study.
+        UserError: two arms have the same name, or an axis's target has the name of a study.
     """
     arms: dict[str, tuple[str, dict]] = {}
     owners = dict.fromkeys(variants, "variants")
@@ -32,7 +32,7 @@ def arms_of_axes(
         study = studies / f"{target(axis)}.yaml"
         if study.is_file():
             raise UserError(
-                f"{where}: axes.{axis}: its target {target(axis)!r} is also the study {study}; "
+                f"{where}: axes.{axis}: its target {target(axis)!r} is also the name of {study}; "
                 "rename the axis"
             )
         for value in settings.values:
@@ -54,7 +54,7 @@ def check_axes(axes: Mapping[str, Axis], arms: Mapping[str, Mapping], where: str
     Args:
         axes: the study's axes by name.
         arms: arm -> its resolved settings, as in `Study.resolved`.
-        where: the study's file, for messages.
+        where: path of the study's file, for messages.
     """
     for axis, settings in axes.items():
         names = [arm_name(axis, value) for value in settings.values]
@@ -80,9 +80,9 @@ def check_axes(axes: Mapping[str, Axis], arms: Mapping[str, Mapping], where: str
 
 
 def _compared(axis: str, settings: Axis) -> list[tuple[str, str, str]]:
-    """Pairs of arms to compare, each with the only key in which they may differ."""
+    """Pairs of arms to check, each with the only key in which the two may differ."""
     first = next(value for value in settings.values if not settings.is_without(value))
-    # An arm with a null section also differs in the section's other keys.
+    # An arm whose section is null also differs in the other keys of the section.
     return [
         (
             arm_name(axis, first),
@@ -97,15 +97,15 @@ def _compared(axis: str, settings: Axis) -> list[tuple[str, str, str]]:
 def shared_points(
     axes: Mapping[str, Axis], listed: Iterable[str], arms: Mapping[str, Mapping]
 ) -> dict[str, str]:
-    """Every arm of an axis -> the arm that is run for it.
+    """Map every arm of an axis to the identical arm that is run for it, or to itself.
 
-    Identical arms are run once: as the method in the study's file, or else as the arm of the first
-    axis.
+    Identical arms are run once: as the method in the study's file if there is one, or else as the
+    arm of the first axis.
 
     Args:
         axes: the study's axes by name.
         listed: the methods in the study's file.
-        arms: arm -> its resolved settings, for these methods and the arms of the axes.
+        arms: resolved settings of these methods and of the axes' arms, by name.
     """
     known, run_as = list(listed), {}
     for axis, settings in axes.items():
@@ -117,7 +117,7 @@ def shared_points(
 
 
 def members(axes: Mapping[str, Axis], run_as: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Axis -> value as text -> the arm that is run for it; `run_as` is from `shared_points`."""
+    """Map axis and value (as text) to the arm that is run; `run_as` is from `shared_points`."""
     return {
         axis: {as_text(value): run_as[arm_name(axis, value)] for value in settings.values}
         for axis, settings in axes.items()
@@ -125,5 +125,5 @@ def members(axes: Mapping[str, Axis], run_as: Mapping[str, str]) -> dict[str, di
 
 
 def differing(one: Mapping, other: Mapping) -> list[str]:
-    """The dotted keys in which two arms' settings differ, except name and label."""
+    """The dotted keys in which the settings of two arms differ, except name and label."""
     return [key for key in changes(one, other) if key not in ("name", "label")]

@@ -1,4 +1,4 @@
-"""Consistency checks between a study's sections, methods and environment."""
+"""Check that the sections, methods and environment of a study are consistent."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def check(study: "Study", path: Path) -> None:
     """Raise UserError, with file and key, if the parts of a study are inconsistent.
 
-    `path` is the study's file, for messages.
+    `path` is the path of the study's file, for messages.
     """
     for part in _CHECKS:
         part(study, path)
@@ -106,19 +106,19 @@ def _check_gates(study: "Study", path: Path) -> None:
     gated = [gate.arm for gate in config.evaluation.gates]
     if config.reference in gated:
         raise UserError(f"{path}: evaluation.gates: {config.reference} is the reference itself")
-    # Gates of missing arms stay undecided if the command line changed the arms.
+    # If the command line changed the arms, gates of missing arms are allowed and stay undecided.
     if not _has_other_arms(study):
         _check_known("evaluation.gates", gated, [*config.methods, *config.variants], path)
 
 
 def _has_other_arms(study: "Study") -> bool:
-    """Whether the command line changed the set of arms."""
+    """Whether command-line overrides changed the set of arms."""
     changed = {key if key == "methods" else key.split(".")[0] for key in study.overridden}
     return not changed.isdisjoint({"methods", "axes", "axes_of"})
 
 
 def _check_pairs(study: "Study", path: Path) -> None:
-    """Check that the arms of every pair are in the study's file, and that no pair is redundant."""
+    """Check that the arms of all pairs are in the study's file, and no pair has the reference."""
     config = study.config
     plays_only = {name for name, method in study.methods.items() if not method.train}
     known = [name for name in [*config.methods, *config.variants] if name not in plays_only]
@@ -165,7 +165,7 @@ def _check_gradients(study: "Study", path: Path) -> None:
 
 
 def _check_truth(study: "Study", path: Path) -> None:
-    """Check the rounds and the number of games of the ground-truth credit."""
+    """Check the rounds and the number of games for measuring ground-truth credit."""
     truth, games = study.config.truth, study.env.panels.train
     if truth is None:
         return

@@ -1,4 +1,4 @@
-"""The schema of a study's file."""
+"""Define the schema of a study's file."""
 
 from typing import Annotated
 
@@ -32,38 +32,37 @@ def _unique(values: list) -> list:
 
 
 class StudyConfig(Strict):
-    """The content of a study's file, with names of its environment, model and methods."""
+    """The content of a study's file; environment, model and methods are given by name."""
 
     name: Name = Field(description="the study's name, and the name of its file without `.yaml`")
-    description: str = Field("", description="a sentence about the study, shown in the report")
+    description: str = Field("", description="a sentence that describes the study in the report")
     env: Name = Field(description="name of a file in configs/envs")
     model: Name = Field(description="name of a file in configs/models")
     methods: Annotated[list[Name], AfterValidator(_unique)] = Field(
         min_length=1,
-        description="names of files in configs/methods, or of variants; arms of `axes` are added",
+        description="names of files in configs/methods or of variants; arms of `axes` are added",
     )
     mine: list[Name] = Field(
         [],
-        description="your own arms, in addition to `methods`; the report's headline begins with "
-        "them",
+        description="your own arms, added to `methods`; the report's headline begins with them",
     )
     variants: dict[Name, Variant] = Field(
         default_factory=dict,
         description="further methods: name -> `{of: <base method>, <changed keys>}`",
     )
     axes_of: Name | None = Field(
-        None, description="name of a study whose axes are included, in addition to `axes`"
+        None, description="name of another study whose axes are added to `axes`"
     )
     axes: dict[AxisName, Annotated[Axis, BeforeValidator(read_axis)]] = Field(
         default_factory=dict,
-        description="further methods that differ in one key: axis -> its key and values; "
+        description="further methods that differ in a single key: axis -> its key and values; "
         "`snakemake <axis>_sweep` runs the arms of one axis",
     )
     seeds: Annotated[list[Annotated[int, Field(ge=0)]], AfterValidator(_unique)] = Field(
         [11],
         min_length=1,
-        description="training seeds; every trained arm runs once per seed, and verdicts require "
-        "five",
+        description="training seeds; every trained arm runs once per seed; verdicts require at "
+        "least five",
     )
     rounds: int = Field(
         5,
@@ -75,8 +74,8 @@ class StudyConfig(Strict):
     )
     smoke_wave: list[str] = Field(
         default_factory=list,
-        description="methods of `snakemake smoke_wave`, by default the reference; `rest_wave` runs "
-        "all others",
+        description="methods that `snakemake smoke_wave` evaluates (default: the reference); "
+        "`rest_wave` evaluates all others",
     )
     engine: EngineConfig = Field(
         default_factory=EngineConfig,
@@ -84,7 +83,7 @@ class StudyConfig(Strict):
     )
     training: TrainingConfig = Field(
         TrainingConfig(),
-        description="training settings of all arms; a method may override keys",
+        description="training settings of all arms; a method may override single keys",
     )
     sft: SftConfig = Field(SftConfig(), description="supervised fine-tuning before the first round")
     evaluation: EvaluationConfig = Field(
@@ -95,13 +94,13 @@ class StudyConfig(Strict):
     )
     truth: TruthConfig | None = Field(
         None,
-        description="`snakemake truth`: ground-truth advantages of turns, estimated from "
-        "continuations; `credit_agreement` compares every method with them. null: no ground truth",
+        description="settings of `snakemake truth`, which estimates ground-truth advantages from "
+        "continuations; `credit_agreement` compares methods with them. null: no ground truth",
     )
     gradients: GradientsConfig | None = Field(
         None,
-        description="`snakemake gradients`: gradient norms of the parts of the loss, by buckets "
-        "of groups. null: not measured",
+        description="settings of `snakemake gradients`, which measures gradient norms of the loss "
+        "components by buckets of groups. null: not measured",
     )
     resources: Resources = Field(Resources(), description="resources of each stage's jobs")
 
@@ -110,7 +109,7 @@ class StudyConfig(Strict):
     def _mine_is_a_method(cls, section: dict) -> dict:
         mine, methods = section.get("mine"), section.get("methods")
         if isinstance(mine, list) and section.get("reference") in mine:
-            raise ValueError(f"mine: {section['reference']} is the reference; choose other arms")
+            raise ValueError(f"mine: {section['reference']} is the reference; list only other arms")
         if isinstance(mine, list) and isinstance(methods, list):
             more = [name for name in mine if name not in methods]
             return section | {"methods": [*methods, *more]}

@@ -1,4 +1,4 @@
-"""Read the environment, model and method files of a study, with command-line overrides."""
+"""Read the environment, model and method files of a study, and apply overrides."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -23,10 +23,10 @@ _MAKE = {
 
 @dataclass(frozen=True)
 class NamedFiles:
-    """The files below `configs`, with command-line overrides.
+    """The config files in `configs`, with command-line overrides.
 
-    `typed` maps "env", "model" or "methods.<name>" to keys and values. Applied overrides are added
-    to `overridden`.
+    `typed` maps "env", "model" or "methods.<name>" to overridden keys and their values. Applied
+    overrides are added to `overridden`.
     """
 
     configs: Path
@@ -34,15 +34,15 @@ class NamedFiles:
     overridden: dict[str, object] = field(default_factory=dict)
 
     def read(self, kind: str, name: str, where: str, also: Iterable[str] = ()) -> Any:
-        """The settings in a file of a kind, "env", "model" or "method".
+        """Read the settings in a file; `kind` is "env", "model" or "method".
 
-        `where` is the place of the name, for messages; `also` are further names to suggest.
+        `where` is the key that contains the name, for messages; `also` are more names to suggest.
 
         Raises:
             UserError: the file is missing or invalid; one line per mistake.
         """
         content, source = named(self.configs / f"{kind}s", name, where, also)
-        if kind != "env":  # there, the name is that of the game
+        if kind != "env":  # in an env file, `name` is the name of the game
             check_name(content, Path(source))
         settings = _MAKE[kind](content, source)
         place = f"methods.{name}" if kind == "method" else kind

@@ -1,8 +1,8 @@
-"""Command-line overrides of a study's file and of its environment, model and method files.
+"""Parse command-line overrides of a study and of its environment, model and method files.
 
-Any key of the resolved study except names can be overridden: `seeds`, or with dots `training.lr`,
-`env.turn_cap`, `model.system`, `methods.Vine.credit.continuations`.
-Snakemake allows no dots in the keys of `--config`, so assignments with dots go into the key `set`:
+All keys of the resolved study except names can be overridden: `seeds`, or nested keys with dots,
+such as `training.lr`, `env.turn_cap`, `model.system` and `methods.Vine.credit.continuations`.
+Snakemake allows no dots in keys of `--config`, so these assignments are passed in the key `set`:
 
     snakemake --config study=bakeoff seeds=11,23 set="training.lr=1e-4 evaluation.test_games=100"
 """
@@ -17,13 +17,13 @@ from pydantic import BaseModel
 from hgrpo.config.read import for_snakemake, merge, read_value
 from hgrpo.errors import UserError, did_you_mean
 
-# The key of assignments, and the keys of `--config` that are not part of a study.
+# The key `set` for assignments, and the keys of `--config` that are not part of a study.
 SET = "set"
 OF_THE_RUN = ("study",)
 # Sections of the resolved study that come from other files.
 NAMED = ("env", "model", "methods")
 _KEY = re.compile(r"\w[\w-]*(\.[\w-]+)*")
-# An assignment extends, across blanks and quoted text, to the next one.
+# An assignment extends to the start of the next one; it may contain blanks and quoted text.
 _ASSIGNMENT = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'[^']*'|\S|\s+(?!\s|\w[\w.-]*=))+""")
 
 
@@ -55,11 +55,11 @@ def parse_overrides(
     """Parse overrides into nested sections with typed values.
 
     Args:
-        overrides: key, also with dots -> value from a command line. A value may be text; list items
-            are separated by commas or blanks ("11,23 31").
+        overrides: keys, possibly with dots, and their values from the command line. Items of a list
+            in text are separated by commas or blanks ("11,23 31").
         model: the pydantic model of the file.
         section: prefix of the keys on the command line, such as "env.".
-        arms: known methods, for a suggestion.
+        arms: names of known methods, for suggestions.
 
     Raises:
         UserError: a key is unknown or malformed, or a value is empty or not YAML.
@@ -74,7 +74,7 @@ def parse_overrides(
             nearest = "; names cannot be changed" if first == "name" else nearest
             nearest = f"; did you mean 'methods.{key}'?" if inner and first in arms else nearest
             raise UserError(f"command line: {key}: unknown key{nearest}")
-        # Snakemake reads `methods=` as None, and keeps "null" as text.
+        # Snakemake parses `methods=` as None, but keeps "null" as text.
         if value is None or value == "":
             raise UserError(f"command line: {key}=: expected a value; remove {key}= or set one")
         change = _typed(value, key, _kinds_of(model, [first, *inner]))
@@ -85,7 +85,7 @@ def parse_overrides(
 
 
 def of_files(overrides: Mapping[str, object]) -> tuple[dict, dict[str, dict]]:
-    """Split overrides into those of the study's file and, by section, those of other files."""
+    """Split overrides into overrides of the study's file and, by section, of the other files."""
     study, files = {}, {}
     for key, value in flat(overrides).items():
         for name, each in _dotted(key, value).items():
@@ -124,7 +124,7 @@ def by_method(
 
 
 def flat(overrides: Mapping[str, object]) -> dict[str, object]:
-    """The overrides with the assignments of `set` expanded.
+    """Return the overrides, with the assignments in the value of `set` as separate keys.
 
     Raises:
         UserError: the value of `set` is not a list of assignments, or a key is repeated.
@@ -145,7 +145,7 @@ def _of_set(value: object) -> dict[str, str]:
 
 
 def _from_yaml(value: object) -> str:
-    """The text of a value of `set`, also if Snakemake has already parsed it."""
+    """Restore the text of a value of `set` if Snakemake has already parsed it as YAML."""
     # Snakemake parses "endpoint={budget: 512}" as YAML with the key "endpoint={budget".
     text = ": ".join(*value.items()) if isinstance(value, Mapping) else value or ""
     if isinstance(text, str) and text.startswith("['"):
@@ -160,7 +160,7 @@ def _typed(value: object, key: str, kinds: Sequence[object]) -> object:
     is_list = any(get_origin(kind) is list for kind in kinds)
     if is_list and not isinstance(value, list | tuple) and not str(value).startswith("["):
         return [part for part in re.split(r"[,\s]+", str(value)) if part]
-    # Keep text as it is, because YAML would find sections or comments in some sentences.
+    # Do not parse text as YAML, because sentences may look like sections or comments.
     is_text = bool(kinds) and {*kinds} <= {str, NoneType} and value != "null"
     if not isinstance(value, str) or (is_text and not value.startswith(("'", '"'))):
         return value
@@ -172,7 +172,7 @@ def _kinds_of(model: type[BaseModel], names: Sequence[str]) -> list:
     first, *inner = names
     field = model.model_fields.get(first)
     kinds = _kinds(field.annotation) if field else []
-    # In a mapping of sections, such as `axes`, the next name is arbitrary.
+    # In a mapping of sections, such as `axes`, the next name is a key chosen by the user.
     if inner and get_origin(field and field.annotation) is dict:
         inner = inner[1:]
     if not inner:
@@ -188,7 +188,7 @@ def _kinds(annotation: object) -> list:
 
 
 def changes(before: Mapping, after: Mapping) -> dict[str, object]:
-    """Dotted key -> value in `after`, where two mappings of plain JSON types differ."""
+    """Map the dotted keys in which two mappings of JSON types differ to the values in `after`."""
     differences: dict[str, object] = {}
     for key in sorted({*before, *after}):
         old, new = before.get(key), after.get(key)
@@ -200,7 +200,7 @@ def changes(before: Mapping, after: Mapping) -> dict[str, object]:
 
 
 def as_config(settings: Sequence[str]) -> list[str]:
-    """Convert words KEY=VALUE for `snakemake --config`: dotted keys go into `set`."""
+    """Convert words KEY=VALUE for `snakemake --config`, with all dotted keys in `set`."""
     pairs = [word.partition("=") for word in settings]
     assigned = [_from_yaml(value) for key, _, value in pairs if key == SET]
     dotted = [f"{key}={value}" for key, _, value in pairs if "." in key]

@@ -1,4 +1,4 @@
-"""The study of a results folder, read from its config.yaml."""
+"""Read the study of a results folder from its config.yaml."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ from hgrpo.study.study import Study
 
 
 def recorded_file(results: Path) -> Path:
-    """The file with the resolved study, written by the study's first job."""
+    """Path of the file with the resolved study, which the study's first job writes."""
     return results / "config.yaml"
 
 

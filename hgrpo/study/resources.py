@@ -1,4 +1,4 @@
-"""Resources of the jobs of each stage."""
+"""Define the resources of each stage's jobs."""
 
 from collections.abc import Mapping
 
@@ -7,14 +7,14 @@ from pydantic import Field, create_model, model_validator
 from hgrpo.config.strict import Strict
 from hgrpo.stages.order import STAGES, load, resources_key
 
-# Stages that run on the submitting machine.
+# Stages that always run on the submitting machine.
 _LOCAL = ("study_config", "fetch_assets")
 
 
 class StageResources(Strict):
-    """Resources of one job of a stage; changes do not rerun finished jobs."""
+    """Resources of one job of a stage; changing them does not rerun finished jobs."""
 
-    threads: int = Field(1, gt=0, description="cores, and torch threads")
+    threads: int = Field(1, gt=0, description="number of cores and of torch threads")
     mem_mb: int = Field(1000, gt=0, description="memory in MiB")
     runtime: int = Field(60, gt=0, description="time limit in minutes")
     gpu: int = Field(
@@ -37,7 +37,7 @@ class _ByStage(Strict):
         }
 
     def of(self, stage: str) -> StageResources:
-        """The resources of a stage; defaults for a stage without a section."""
+        """The resources of a stage; default values if the stage has no section."""
         return dict(self).get(stage, StageResources())
 
 

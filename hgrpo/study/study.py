@@ -1,4 +1,4 @@
-"""A study: one environment, one base model, several methods, several seeds."""
+"""Load a study: one environment, one base model, several methods and several seeds."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,18 +22,18 @@ from hgrpo.study.overrides import by_method, changes, of_files, parse_overrides
 
 @dataclass(frozen=True)
 class Study:
-    """A study with every name resolved.
+    """A study whose named environment, model and methods have been read.
 
     Attributes:
         config: the study's file with the overrides applied.
         env: the environment, from configs/envs/<env>.yaml.
         model: the base model, from configs/models/<model>.yaml.
         methods: method name -> the method, from configs/methods/<name>.yaml, in the study's order.
-            `config.reference` is missing if the command line selects other methods.
+            The reference is missing if the command line selects other methods.
         training: method name -> the study's training settings merged with the method's changes.
         overridden: dotted key -> value of the command-line overrides.
-        axis_arms: axis -> value as text -> arm with this value. An arm may belong to several axes.
-            It may be missing in `methods` if the command line selects other methods.
+        axis_arms: axis -> value as text -> name of the arm with this value. An arm may belong to
+            several axes, and is not in `methods` if the command line selects other methods.
     """
 
     config: StudyConfig
@@ -74,7 +74,7 @@ class Study:
         resolved["methods"] = {
             name: resolved_arm(method, self.training[name]) for name, method in self.methods.items()
         }
-        # Omit keys that results of earlier versions do not have, so that studies compare equal.
+        # Omit keys that were added later, so that studies equal those in older results.
         del resolved["axes_of"]
         if not self.config.mine:
             del resolved["mine"]
@@ -87,9 +87,9 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
     """Read and validate a study with its environment, model and methods.
 
     Args:
-        path: the file .../configs/studies/<name>.yaml; envs, models and methods are read from the
-            folders beside studies.
-        overrides: command-line overrides, as for `of_files` and `parse_overrides`.
+        path: the file .../configs/studies/<name>.yaml; environments, models and methods are read
+            from the sibling folders of studies.
+        overrides: command-line overrides, in the format of `of_files` and `parse_overrides`.
 
     Raises:
         UserError: a file or an override is missing or invalid. The message contains the file and
@@ -104,7 +104,7 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
     except UserError as error:
         if not typed and not of_named:
             raise
-        # A mistake in the file itself is raised here, without mention of the command line.
+        # If the file itself has a mistake, raise it here, without mention of the command line.
         _load_study(path, {}, {})
         where = f"command line: {path} with {', '.join({**typed, **of_named})} overridden:"
         lines = [line.replace(f"{path}:", where, 1) for line in str(error).splitlines()]
@@ -112,11 +112,11 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
 
 
 def _load_study(path: Path, typed: Mapping, of_named: Mapping) -> Study:
-    """`load_study` with overrides of the study's file (`typed`) and of other files (`of_named`)."""
+    """Load a study with overrides of its file (`typed`) and of other files (`of_named`)."""
     where = str(path)
     file = read_yaml(path)
     check_name(file, path)
-    # The command line may include the axes of another study.
+    # The command line may set `axes_of` to include the axes of another study.
     axes_of = {"axes_of": typed["axes_of"]} if "axes_of" in typed else {}
     stated = _with_axes_of({**file, **axes_of}, path, where)
     before = validate(StudyConfig, stated, where)
@@ -141,7 +141,7 @@ def _load_study(path: Path, typed: Mapping, of_named: Mapping) -> Study:
     made |= {f"axes.{axis}": axis_arms[axis].values() for axis in typed.get("axes", ())}
     _check_readers(of_named, made, config.methods)
     if config.axes and "methods" in typed:
-        # Record this even if the list is unchanged, because it excludes the axes' arms.
+        # Record the override even if the list is unchanged, because it excludes the axes' arms.
         overridden["methods"] = config.methods
     methods, training = ({name: arms[name][k] for name in config.methods} for k in (0, 1))
     study = Study(config, env, model, methods, training, overridden, axis_arms)
@@ -152,7 +152,7 @@ def _load_study(path: Path, typed: Mapping, of_named: Mapping) -> Study:
 def _by_arm(
     path: Path, stated: Mapping, typed: Mapping, of_named: Mapping, listed: Collection[str]
 ) -> tuple[Mapping, Mapping]:
-    """Group overrides of methods by arm, and move those of variants to the study's file."""
+    """Group overrides of methods by arm; overrides of variants become part of the study's file."""
     chosen = validate(StudyConfig, merge(stated, typed), str(path))
     others = [file.stem for file in (path.parent.parent / "methods").glob("*.yaml")]
     keys = by_method(of_named["methods"], [*listed, *chosen.methods, *chosen.variants], others)
@@ -179,8 +179,8 @@ def _check_readers(
 ) -> None:
     """Reject command-line overrides that no arm of the run uses.
 
-    `of_named` maps `methods.<name>` to overrides; `made` maps keys of variants and axes to their
-    arms.
+    `of_named` maps `methods.<name>` to overrides. `made` maps overridden keys of variants and axes
+    to their arms.
     """
     places = [place for place in of_named if place.startswith("methods.")]
     keys = {f"{p}.{next(iter(of_named[p]))}": [p.removeprefix("methods.")] for p in places}
@@ -192,7 +192,7 @@ def _check_readers(
 
 
 def _with_axes_of(stated: Mapping, path: Path, where: str) -> Mapping:
-    """The content of a study's file, with the axes of the study `axes_of`."""
+    """The content of a study's file, including the axes of the study in `axes_of`."""
     other, further = stated.get("axes_of"), stated.get("axes", {})
     if not isinstance(other, str) or not isinstance(further, Mapping):
         return stated
@@ -204,11 +204,11 @@ def _with_axes_of(stated: Mapping, path: Path, where: str) -> Mapping:
 
 
 def _with_arms(config: StudyConfig, run_as: Mapping[str, str], chosen: bool) -> StudyConfig:
-    """Add the axes' arms to the study's methods, and replace shared arms.
+    """Add the axes' arms to the study's methods, and replace arms by identical ones.
 
     Args:
-        config: the study.
-        run_as: from `shared_points`.
+        config: the content of the study's file.
+        run_as: arm -> the arm that is run for it, from `shared_points`.
         chosen: whether the command line selects the methods; if so, no arms are added.
     """
 
@@ -234,9 +234,9 @@ def _with_arms(config: StudyConfig, run_as: Mapping[str, str], chosen: bool) -> 
 
 
 def _with_claims(config: StudyConfig, stated: Mapping, typed: Mapping) -> StudyConfig:
-    """Drop the file's gates and pairs if the command line changed the reference.
+    """Drop the gates and pairs in the study's file if the command line changed the reference.
 
-    The gates are claims about the old reference, and a pair may include the new one.
+    The gates are claims about the old reference, and a pair may include the new reference.
     """
     usual = stated.get("reference", StudyConfig.model_fields["reference"].default)
     section = typed.get("evaluation")

@@ -1,4 +1,4 @@
-"""Checks of `training` against the arms, the environment and the study."""
+"""Check the section `training` against the arms, the environment and the study."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def check_training(study: "Study", path: Path) -> None:
-    """Raise UserError for the first key of `training` that does not fit an arm or the study."""
+    """Raise UserError for the first key of `training` in conflict with an arm or the study."""
     trained = [name for name, method in study.methods.items() if method.train]
     for check in (_of_method, _of_tasks, _of_length):
         for name in trained:
@@ -23,12 +23,12 @@ def check_training(study: "Study", path: Path) -> None:
 
 
 def _of_method(study: "Study", name: str) -> Iterator[str]:
-    """Keys in conflict with the arm's credit or update rule."""
+    """Yield keys in conflict with the arm's credit or update rule."""
     method, training = study.methods[name], study.training[name]
     if method.alpha == 0 and training.invalid_action_penalty:
         yield (
             f"training.invalid_action_penalty: no effect on {name}, because it is part of the "
-            "trajectory advantage and alpha is 0 (methods of the state graph have credit.invalid)"
+            "trajectory advantage and alpha is 0 (state-graph methods have credit.invalid)"
         )
     if method.objective.grouped and training.importance_cap is not None:
         yield (
@@ -54,7 +54,7 @@ def _of_method(study: "Study", name: str) -> Iterator[str]:
 
 
 def _of_tasks(study: "Study", name: str) -> Iterator[str]:
-    """More tasks than the train panel has, or minibatches larger than the batch."""
+    """Yield keys that require more tasks than the train panel has, or too large minibatches."""
     training, games, env = study.training[name], study.env.panels.train, study.config.env
     many = training.tasks_per_step
     if games is not None and games < many:
@@ -75,14 +75,14 @@ def _of_tasks(study: "Study", name: str) -> Iterator[str]:
 
 
 def _of_length(study: "Study", name: str) -> Iterator[str]:
-    """Rules that require a panel that is not played, or more steps than the run has."""
+    """Yield keys that require an unused panel, or more steps than the run has."""
     stops, training = study.training[name].stops, study.training[name]
     if stops.low_validation and not study.config.evaluation.validate_trained:
         yield (
             f"training.stops.low_validation: {name} would be stopped by the validation panel, but "
             "evaluation.validate_trained is false"
         )
-    # Skip the rest if the command line shortens the run, for example for a quick test.
+    # Skip the other checks if the command line shortens the run, e.g. for a quick test.
     if any(key in ("rounds", "training.steps_per_round") for key in study.overridden):
         return
     steps, warmup = study.config.rounds * training.steps_per_round, training.critic.warmup_steps
@@ -91,7 +91,7 @@ def _of_length(study: "Study", name: str) -> Iterator[str]:
             f"training.critic.warmup_steps: {warmup}: {name} has only {steps} steps in total, so "
             "its policy would not be trained"
         )
-    # The first `window` steps are the baseline, and `window` more must be below the limit.
+    # The first `window` steps are the baseline; `window` later steps are compared with it.
     collapse = stops.reward_collapse
     if collapse and 2 * collapse.window > steps:
         yield (
@@ -101,13 +101,13 @@ def _of_length(study: "Study", name: str) -> Iterator[str]:
 
 
 def _of_gae(study: "Study") -> Iterator[str]:
-    """Keys of `training.gae` that no arm uses."""
+    """Yield keys of `training.gae` that no arm uses."""
     advantages = {method.advantage for method in study.methods.values() if method.train}
     readers = {"gamma_high": {"bi_level_gae"}, "truncation": {"gae", "turn_gae", "bi_level_gae"}}
     for key, names in readers.items():
         value, default = (getattr(gae, key) for gae in (study.config.training.gae, GaeConfig()))
         if value != default and not advantages & names and "methods" not in study.overridden:
             yield (
-                f"{key}: {value} is read only by arms with advantage: {', '.join(sorted(names))}, "
-                "and the study has none"
+                f"{key}: {value} is used only by arms with advantage: {', '.join(sorted(names))}, "
+                "and the study has no such arm"
             )

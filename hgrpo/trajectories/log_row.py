@@ -1,21 +1,21 @@
-"""Columns of a training-log row: totals over all play, and collapse metrics.
+"""Columns of a training-log row that several modules use: totals of play, and collapse metrics.
 
-All play consists of rollouts, including those added by dynamic sampling, and continuations for
-credit. A continuation counts as one trajectory, with its new replies and with the tokens of the
-whole sequence.
+The totals include rollouts, also those added by dynamic sampling, and continuations played for
+credit. A continuation counts as one trajectory, with its new replies and all tokens of its
+sequence.
 
-Importing this module imports no torch.
+This module does not import torch.
 """
 
 from collections.abc import Mapping, Sequence
 
-# The turn taken from each sampled trajectory: its first turn, or one drawn uniformly.
+# Versions of the collapse metrics: over first turns, or over one random turn of each trajectory.
 FIRST, ANY = "first_turn", "any_turn"
 _PREFIX = "collapse"
 
 Numbers = Mapping[str, float | None]
 
-# Quantity -> the columns it sums.
+# Total -> the columns whose values it sums.
 ALL_PLAY = {
     "trajectories": ("n_trajectories", "cf_branches"),
     "replies": ("n_turns", "cf_replies"),
@@ -24,7 +24,7 @@ ALL_PLAY = {
 
 
 def all_play(rows: Sequence[Mapping]) -> dict[str, int]:
-    """Sum log rows, by the names in `ALL_PLAY`; missing columns of continuations count as 0."""
+    """Return the totals over log rows, by the names in `ALL_PLAY`; missing columns count as 0."""
     return {
         name: sum(int(row.get(column, 0)) for row in rows for column in columns)
         for name, columns in ALL_PLAY.items()
@@ -32,7 +32,7 @@ def all_play(rows: Sequence[Mapping]) -> dict[str, int]:
 
 
 def as_row(versions: Mapping[str, Numbers]) -> dict[str, float | None]:
-    """Convert the metrics of both versions, `FIRST` and `ANY`, to log entries."""
+    """Convert collapse metrics of the versions `FIRST` and `ANY` to log entries."""
     return {
         f"{_PREFIX}_{version}_{name}": value
         for version, numbers in versions.items()
@@ -41,7 +41,7 @@ def as_row(versions: Mapping[str, Numbers]) -> dict[str, float | None]:
 
 
 def from_row(row: Mapping) -> dict[str, dict[str, float | None]]:
-    """The inverse of `as_row` for a whole log row; empty if nothing was measured."""
+    """Extract the collapse metrics from a log row, by version; empty if it has none."""
     versions = {}
     for version in (FIRST, ANY):
         start = f"{_PREFIX}_{version}_"
@@ -51,9 +51,6 @@ def from_row(row: Mapping) -> dict[str, dict[str, float | None]]:
 
 
 def in_summary(rows: Sequence[Mapping]) -> dict[str, dict]:
-    """The entry `collapse` of a round's summary, from its log rows; empty if nothing was measured.
-
-    Values are those of the last step.
-    """
+    """Return the entry `collapse` of a round's summary, from the last of its log rows, or {}."""
     versions = from_row(rows[-1]) if rows else {}
     return {_PREFIX: versions} if versions else {}

@@ -1,7 +1,7 @@
 """Rebuilds the groups of a finished round from turns.parquet and sequences.parquet.
 
-All inputs of credit assigners are restored exactly, except that embeddings are float16. `overlong`
-and `context_overflow` are not stored and are set to False.
+All inputs of credit assigners are restored exactly, except that embeddings are rounded to float16.
+`overlong` and `context_overflow` are not stored, and are set to False.
 """
 
 import itertools
@@ -18,7 +18,7 @@ from hgrpo.trajectories.trajectory import FinalState, Trajectory, Turn
 
 @dataclass(frozen=True)
 class PlayedGroup:
-    """The trajectories of one task in one step, in the order of their rollouts."""
+    """The trajectories of one task in one training step, in the order of their rollouts."""
 
     round: int
     step: int
@@ -30,11 +30,11 @@ def read_groups(folder: Path, tasks: Sequence[Task]) -> list[PlayedGroup]:
 
     Args:
         folder: the round's folder, with turns.parquet and sequences.parquet.
-        tasks: the panel of the round.
+        tasks: the tasks of the round's panel.
 
     Raises:
         UserError: a file is missing, damaged, empty or not a table of a round; the files disagree
-            about a trajectory's turns or tokens; or a task is not in the panel or has changed.
+            on a trajectory's turns or tokens; or a task is not in the panel or has changed.
     """
     turns_path, path = Path(folder) / store.TURNS_FILE, Path(folder) / store.SEQUENCES_FILE
     panel = {task.task_id: task for task in tasks}
@@ -63,11 +63,11 @@ def _key(row: Mapping) -> tuple:
 def _task(row: Mapping, panel: Mapping[str, Task], where: str) -> Task:
     task = panel.get(row["task_id"])
     if task is None:
-        raise UserError(f"{where}: no such task in the panel")
+        raise UserError(f"{where}: the panel does not contain this task")
     if task.content_hash != row["content_hash"]:
         raise UserError(
-            f"{where}: the task has content hash {row['content_hash']}, but {task.content_hash} "
-            "in the panel"
+            f"{where}: the task has changed: expected content hash {row['content_hash']}, got "
+            f"{task.content_hash} in the panel"
         )
     return task
 
@@ -78,9 +78,9 @@ def _trajectory(row: Mapping, turns: Sequence[Mapping], task: Task, where: str) 
     numbers = [turn["turn"] for turn in turns]
     if numbers != list(range(length)) or ends[-1] != len(row["behaviour_logprobs"]):
         raise UserError(
-            f"{where}: {length} spans of {ends[-1]} tokens, {len(row['behaviour_logprobs'])} "
-            f"log-probs and turns {numbers}; are {store.TURNS_FILE} and {store.SEQUENCES_FILE} "
-            "complete and from the same round?"
+            f"{where}: {length} spans of {ends[-1]} tokens do not match "
+            f"{len(row['behaviour_logprobs'])} log-probs and turns {numbers}; check that "
+            f"{store.TURNS_FILE} and {store.SEQUENCES_FILE} are complete and from the same round"
         )
     embeddings = store.unpacked(row["embeddings"], length, where)
     goal = store.unpacked(row["goal_embedding"], 1, where)

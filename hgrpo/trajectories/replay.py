@@ -1,4 +1,4 @@
-"""Replays a trajectory's actions and checks that the environment gives the same answers."""
+"""Replays a trajectory's actions and checks that the environment's answers are the same."""
 
 from collections.abc import Callable, Iterator
 
@@ -12,22 +12,22 @@ class ReplayError(UserError, RuntimeError):
 
 
 def play_again(env: TextEnv, trajectory: Trajectory, turns: int) -> Iterator[Observation]:
-    """Reset the environment and replay the trajectory's first `turns` actions.
+    """Reset the environment and replay the first `turns` actions of the trajectory.
 
     Yields:
-        The observation before each of these turns and after the last one, turns + 1 in total. The
-        environment is in the state of the observation when it is yielded.
+        The observation before each of these turns and after the last one, turns + 1 in total. When
+        an observation is yielded, the environment is in the state in which it was made.
 
     Raises:
-        ReplayError: an observation differs from the observation of the same turn in `trajectory`.
+        ReplayError: an observation differs from that of the same turn in `trajectory`.
     """
     answer, move = env.reset(trajectory.task), "the reset"
     for index in range(turns + 1):
         known = trajectory.turns[index].observation if index < len(trajectory.turns) else None
         if known not in (None, answer.text):
             raise ReplayError(
-                f"{trajectory.task.task_id} rollout {trajectory.rollout}: replaying {move} gave "
-                f"{answer.text!r} instead of {known!r}"
+                f"{trajectory.task.task_id} rollout {trajectory.rollout}: after replaying {move}, "
+                f"expected observation {known!r}, got {answer.text!r}"
             )
         yield answer
         if index < turns:
@@ -36,7 +36,7 @@ def play_again(env: TextEnv, trajectory: Trajectory, turns: int) -> Iterator[Obs
 
 
 class Replay:
-    """Replays a trajectory as far as needed, and returns environments at its turns.
+    """Replays a trajectory and returns environments in the states before its turns.
 
     Args:
         take_env: returns an idle environment.
@@ -49,7 +49,7 @@ class Replay:
     def before(self, turn: int) -> tuple[TextEnv, Observation]:
         """Return an environment in the state before the turn, and the observation there.
 
-        If turns are requested in order and the environment can fork, each turn is replayed once.
+        If turns are requested in order and the environment can fork, no turn is replayed twice.
 
         Raises:
             ReplayError: see `play_again`.

@@ -1,7 +1,7 @@
 """Writes and reads the two tables of a round's trajectories.
 
-turns.parquet has one row per turn, sequences.parquet one row per trajectory. docs/artefacts.md
-explains the columns. Embeddings are float16; `overlong` and `context_overflow` are not stored.
+turns.parquet has one row per turn, and sequences.parquet one row per trajectory. docs/artefacts.md
+explains the columns. Embeddings are float16. `overlong` and `context_overflow` are not stored.
 """
 
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ _TURN = [
     *(("state", "string"), ("commands", "string")),
 ]
 TURNS = pa.schema([*_TASK, ("rollout", "int32"), ("turn", "int32"), *_TURN])
-# Attributes of `Turn`, `FinalState` and `Trajectory` that are stored as columns of the same name,
-# with the prefix `final_` for `FinalState`.
+# Attributes of `Turn`, `FinalState` and `Trajectory` that are stored as columns of the same name.
+# Columns of `FinalState` have the prefix `final_`.
 OF_TURN = tuple(name for name, _ in _TURN)
 OF_FINAL_STATE = ("observation", "state", "commands")
 OF_TRAJECTORY = ("rollout", "goal", "token_ids", "success", "truncated")
@@ -46,7 +46,7 @@ SEQUENCES = pa.schema(
 
 
 def turn_table(trajectories: Sequence[Trajectory], round_index: int, step: int) -> pa.Table:
-    """One row per turn, in the order of the trajectories, with the columns of `TURNS`."""
+    """Create a table with one row per turn, in the order of the trajectories; see `TURNS`."""
     rows = [
         _place(trajectory, round_index, step)
         | {"turn": index, "rollout": trajectory.rollout}
@@ -58,7 +58,7 @@ def turn_table(trajectories: Sequence[Trajectory], round_index: int, step: int) 
 
 
 def sequence_table(trajectories: Sequence[Trajectory], round_index: int, step: int) -> pa.Table:
-    """One row per trajectory, in the given order, with the columns of `SEQUENCES`."""
+    """Create a table with one row per trajectory, in the same order; see `SEQUENCES`."""
     rows = [
         _place(trajectory, round_index, step)
         | {name: vars(trajectory)[name] for name in OF_TRAJECTORY}
@@ -82,22 +82,22 @@ def _place(trajectory: Trajectory, round_index: int, step: int) -> dict[str, obj
 
 
 def write_table(table: pa.Table, path: Path) -> None:
-    """Write Parquet with zstd and checksums; the same table gives the same bytes."""
+    """Write a Parquet file with zstd and checksums; equal tables give equal bytes."""
     pq.write_table(table, path, **parquet.WRITE)
 
 
 def write_step(
     trajectories: Sequence[Trajectory], round_index: int, step: int, folder: Path
 ) -> None:
-    """Write one step's part of both tables into `folder`."""
+    """Write the parts of both tables for one training step into `folder`."""
     for name, table in ((TURNS_FILE, turn_table), (SEQUENCES_FILE, sequence_table)):
         write_table(table(trajectories, round_index, step), _part(folder, name, step))
 
 
 def join_steps(folder: Path, steps: int, out: Path) -> None:
-    """Write turns.parquet and sequences.parquet into `out`, from the parts in `folder`.
+    """Join the parts in `folder` to turns.parquet and sequences.parquet in `out`.
 
-    A round skipped by a stopped run has no steps, and its tables are empty.
+    The tables are empty if the round has no steps, because the run was stopped before it.
     """
     for name, schema in ((TURNS_FILE, TURNS), (SEQUENCES_FILE, SEQUENCES)):
         if steps:
@@ -112,7 +112,7 @@ def _part(folder: Path, name: str, step: int) -> Path:
 
 
 def concatenate(parts: Sequence[Path], target: Path) -> None:
-    """Concatenate the tables in `parts` into one file, with one part in memory at a time.
+    """Concatenate the tables in `parts` to one file; only one part at a time is in memory.
 
     Raises:
         UserError: a part is damaged.
@@ -136,7 +136,7 @@ def concatenate(parts: Sequence[Path], target: Path) -> None:
 def read_turns(
     path: Path, columns: Sequence[str] = TURNS.names, step: int | None = None
 ) -> pa.Table:
-    """The given columns of a turns.parquet; only the rows of one step if `step` is given.
+    """Read columns of a turns.parquet; only the rows of one training step unless `step` is None.
 
     Raises:
         UserError: the file is missing or damaged, a column is missing or has the wrong type, or a
@@ -148,7 +148,7 @@ def read_turns(
 def read_sequences(
     path: Path, columns: Sequence[str] = SEQUENCES.names, step: int | None = None
 ) -> pa.Table:
-    """The given columns of a sequences.parquet; arguments and errors as in `read_turns`."""
+    """Read columns of a sequences.parquet; arguments and errors as in `read_turns`."""
     return _read(path, SEQUENCES, columns, step)
 
 
@@ -160,8 +160,8 @@ def _read(path: Path, schema: pa.Schema, columns: Sequence[str], step: int | Non
         for name in columns_read:
             if types.get(name) != schema.field(name).type:
                 raise UserError(
-                    f"{path}: not a table of a round: column {name} has type {types.get(name)} "
-                    f"instead of {schema.field(name).type}"
+                    f"{path}: not a table of a round: expected type {schema.field(name).type} for "
+                    f"column {name}, got {types.get(name)}"
                 )
         table = pq.read_table(
             path, columns=list(columns), filters=rows, partitioning=None, **parquet.READ
@@ -174,21 +174,21 @@ def _read(path: Path, schema: pa.Schema, columns: Sequence[str], step: int | Non
 
 
 def unpacked(data: bytes | None, rows: int, where: str) -> np.ndarray | None:
-    """The vectors in a cell of `embeddings` or `goal_embedding`: float16 [rows, D], or None.
+    """Unpack a cell of `embeddings` or `goal_embedding`, float16 [rows, D]; None if it is empty.
 
     Raises:
-        UserError: the cell cannot hold that many finite vectors of equal width. The message begins
-            with `where`.
+        UserError: the cell does not contain `rows` finite vectors of equal width. The message
+            starts with `where`.
     """
     if data is None:
         return None
     if not rows or not data or len(data) % (2 * rows):
         raise UserError(
-            f"{where}: {len(data)} bytes of embeddings cannot be split into {rows} vectors"
+            f"{where}: {len(data)} bytes of embeddings cannot be split into {rows} equal vectors"
         )
     vectors = np.frombuffer(data, "<f2").reshape(rows, -1)
     if not np.isfinite(vectors).all():
-        raise UserError(f"{where}: non-finite embeddings")
+        raise UserError(f"{where}: the embeddings are not finite")
     return vectors
 
 

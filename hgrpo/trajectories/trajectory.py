@@ -1,4 +1,4 @@
-"""The record of one episode: its turns, exact tokens, and behaviour log-probs."""
+"""The record of one episode, with its turns, exact tokens and behaviour log-probs."""
 
 from dataclasses import dataclass, field
 
@@ -17,12 +17,13 @@ class Turn:
         logprobs: N log-probabilities of these tokens at the sampling temperature.
         progress: change of the environment's potential during the turn, see `games.base.Step`.
         overlong: whether the reply was cut at the token limit.
-        state: fingerprint of the agent's knowledge before the turn, e.g. its location and
+        state: fingerprint of what the agent can know before the turn, e.g. its location and
             inventory. Empty in continuations.
         commands: fingerprint of the admissible commands before the turn. Empty if `state` is empty.
-        embedding: float [D], an embedding of the turn from hidden states chosen by the assigner;
-            None if not computed.
-        target: training target for TurnRD from counterfactual episodes; None if there is no target.
+        embedding: float [D], computed from the policy's hidden states by the engine or the credit
+            assigner; None if not computed.
+        target: counterfactual credit, a training target for fits; None if no continuations were
+            played from the turn.
         credit, advantage: None until `learning.batch.group_advantages` sets them. The advantage is
             reset to None if dynamic sampling excludes the group from the update.
     """
@@ -46,7 +47,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class FinalState:
-    """The observation after the last turn, with the fingerprints of the state reached."""
+    """The observation after the last turn, with the fingerprints `state` and `commands`."""
 
     observation: str
     state: str
@@ -58,12 +59,12 @@ class Trajectory:
     """One rollout of a task as one token sequence.
 
     Attributes:
-        token_ids: the whole conversation, from the opening to the last reply; after a context
-            overflow, also the observation after the last reply.
+        token_ids: the whole conversation, from the opening to the last reply, plus the observation
+            after it if `context_overflow` is true.
         truncated: whether the turn cap or the context length ended the episode.
-        context_overflow: whether the episode ended because no further reply fits into the context.
-        unread: at the turn cap, the tokens of the environment's last answer, which the policy never
-            reads. The state after the last turn is `token_ids` followed by these.
+        context_overflow: whether the episode ended because the context had no room for a reply.
+        unread: if the turn cap ended the episode, the tokens of the last observation, which the
+            policy never reads. They follow `token_ids`.
         final: the state after the last turn; None for a continuation.
     """
 
@@ -86,7 +87,6 @@ class Trajectory:
 
     @property
     def name(self) -> str:
-        """Name of the trajectory in messages."""
         return f"task {self.task.task_id} rollout {self.rollout}"
 
     @property
@@ -95,7 +95,7 @@ class Trajectory:
 
     @property
     def inadmissible(self) -> int:
-        """Number of replies that are not an admissible command."""
+        """Number of replies that are not admissible commands."""
         return sum(not turn.admissible for turn in self.turns)
 
     @property

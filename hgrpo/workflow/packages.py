@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from packaging.requirements import Requirement
 
-# Packages whose versions are always shown; others are shown only if missing.
+# Packages whose versions are always shown; other packages are shown only if they are missing.
 PACKAGES = ("torch", "transformers", "peft", "tokenizers", "pandas", "pyarrow", "snakemake")
-_PROJECT = "hgrpo"  # an extra may include another one: "hgrpo[fetch]"
+_PROJECT = "hgrpo"  # an extra may include another extra of the project: "hgrpo[fetch]"
 
 
 @dataclass(frozen=True)
@@ -17,8 +17,8 @@ class Finding:
 
     Attributes:
         name: the requirement, such as a package.
-        text: the installed version, or the problem.
-        lacking: whether the requirement is missing; None if only a compute node can tell.
+        text: the installed version, or a description of the problem.
+        lacking: whether the requirement is missing; None if this can only be checked on a node.
     """
 
     name: str

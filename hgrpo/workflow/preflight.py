@@ -33,11 +33,11 @@ def check_jobs(
         study: the study to run.
         jobs: (stage, method or None) of each job to run.
         environment: environment variables.
-        elsewhere: whether jobs run on other machines, where files and packages cannot be checked.
+        elsewhere: whether jobs run on machines whose files and packages cannot be checked here.
         executor: name of Snakemake's executor.
 
     Raises:
-        UserError: a requirement is missing; the message has a line for each.
+        UserError: requirements are missing; the message has one line per missing requirement.
     """
     stages = {stage for stage, _ in jobs}
     trained = dict.fromkeys(method for stage, method in jobs if stage == "rl_round" and method)
@@ -48,7 +48,7 @@ def check_jobs(
         for line in missing_variables(study.methods[method], environment).values()
     ]
     if not elsewhere:
-        # Skip files that `fetch_assets` downloads.
+        # Skip missing files that the stage `fetch_assets` will download.
         files = [each for each in user_paths(study) if each.stage in stages and not each.made]
         lacks += filter(None, map(problem, files))
         if any("engine" in load(stage).USES for stage in stages - {"base"}):
@@ -69,9 +69,9 @@ def missing_variables(method: MethodConfig, environment: Mapping[str, str]) -> d
 
 
 def set_variables(study: Study, environment: Mapping[str, str]) -> list[str]:
-    """Names of the set variables that credit requires, such as a judge's API key.
+    """Names of the required environment variables that are set, such as a judge's API key.
 
-    Pods receive these as a secret. Other jobs inherit the environment of the run.
+    Kubernetes pods receive them as a secret. All other jobs inherit the run's environment.
     """
     needed = {name for each in study.methods.values() for name in missing_variables(each, {})}
     return sorted(name for name in needed if environment.get(name, "").strip())
@@ -82,14 +82,14 @@ class UserPath(UserFile):
     """A user's file or folder that a stage reads: a data file, a model or an SFT policy.
 
     Attributes:
-        hint: the remedy if the path or one of its files does not exist.
+        hint: advice for the error message if the path or one of its files does not exist.
     """
 
     hint: str = ""
 
 
 def problem(file: UserPath) -> str:
-    """The problem with a user's path, and its remedy; "" if the path and its files exist."""
+    """Error message for a user's path, with advice; "" if the path and its files exist."""
     try:
         gone = missing(file.path, file.key, file.holds)
         if gone is None:
@@ -101,7 +101,7 @@ def problem(file: UserPath) -> str:
 
 
 def user_paths(study: Study) -> list[UserPath]:
-    """Paths in the study to the user's own files."""
+    """The user's own files that are configured in the study."""
     env, fetch = f"env {study.config.env}", f"`make fetch-assets STUDY={study.config.name}`"
     paths = []
     for file in environments.load(study.env.name).user_files(study.env):
@@ -110,7 +110,7 @@ def user_paths(study: Study) -> list[UserPath]:
     model, name = study.model, f"model {study.config.model}"
     if model.path is not None:
         hint = "expected a local folder with a Hugging Face model, not a model name on the Hub"
-        # Check this early, because Snakemake deletes the old base before the base stage can fail.
+        # Check now, because Snakemake deletes the stage's old output before the stage can fail.
         holds = ("config.json", "*.safetensors")
         paths.append(UserPath("base", f"{name}: path", model.path, holds=holds, hint=hint))
     if study.config.sft.adapter is not None:
@@ -125,7 +125,7 @@ def user_paths(study: Study) -> list[UserPath]:
 
 
 def ask_slurm(command: str = "sinfo") -> tuple[bool, str]:
-    """Whether Slurm answers, and its partitions and GPUs (`gpu gpu:8`) or the error."""
+    """Whether Slurm responds, and its partitions and GPUs (`gpu gpu:8`) or else the error."""
     try:
         done = subprocess.run(
             [command, "--noheader", "-o%P %G"],
@@ -142,9 +142,9 @@ def ask_slurm(command: str = "sinfo") -> tuple[bool, str]:
 
 
 def check_bucket(workflow: "Workflow") -> None:
-    """Raise UserError if results are in an S3 bucket and its credentials are missing.
+    """Raise UserError if results are stored in an S3 bucket whose credentials are missing.
 
-    Snakemake would plan without them, and report an error for every file.
+    Without this check, Snakemake would plan the run and then report an error for every file.
     """
     if workflow.storage_settings.default_storage_provider != "s3":
         return
@@ -153,7 +153,7 @@ def check_bucket(workflow: "Workflow") -> None:
     keys = [getattr(settings, key, None) for key in ("access_key", "secret_key")]
     import boto3
 
-    # Without the plugin's keys, boto3 searches its own variables, ~/.aws and the instance metadata.
+    # Without the plugin's keys, boto3 uses AWS_* variables, ~/.aws or the instance metadata.
     if not all(keys) and (any(keys) or boto3.Session().get_credentials() is None):
         names = f"{_PREFIX}_ACCESS_KEY and {_PREFIX}_SECRET_KEY"
-        raise UserError(f"{names}: not set; the results bucket requires them")
+        raise UserError(f"{names}: not set, but required by the bucket that stores the results")

@@ -1,4 +1,4 @@
-"""A study's requirements, and whether a machine meets them."""
+"""Check whether a machine fulfils the requirements of a study."""
 
 import contextlib
 import json
@@ -26,14 +26,14 @@ def findings(
 ) -> list[Finding]:
     """Check all requirements of a study: packages, plug-ins, GPU, engine, keys, data and disk.
 
-    Slurm's nodes share this machine's disk with its packages and data, but not its GPUs. Pods share
-    nothing.
+    Slurm nodes share this machine's disk, and so its packages and data, but not its GPUs.
+    Kubernetes pods share nothing with this machine.
 
     Args:
         study: the study to run.
         environment: environment variables, which may include API keys.
-        folder: the project's folder, on the disk with the results.
-        profile: the profile of the run.
+        folder: the project's folder; results are written to the same disk.
+        profile: the Snakemake profile of the run.
     """
     here = [Finding("python", platform.python_version()), *plugins(profile.executor)]
     if profile.executor == "slurm":
@@ -71,7 +71,7 @@ def _engine(study: Study) -> Finding:
 
 
 def _gpus(study: Study, executor: str) -> Iterator[Finding]:
-    """The GPUs that PyTorch sees; empty if no job of the study requires one."""
+    """A finding on the GPUs visible to PyTorch; nothing if no job of the study requires a GPU."""
     needed = max(stage.gpu for stage in dict(study.config.resources).values())
     name = f"GPU ({needed} for a job)"
     if not needed:
@@ -80,17 +80,17 @@ def _gpus(study: Study, executor: str) -> Iterator[Finding]:
         yield Finding(name, "required on the nodes, not on this machine", None)
         return
     try:
-        # Imported here: it takes a second, and most studies need no GPU.
+        # Imported here because the import takes a second and most studies require no GPU.
         import torch
     except ImportError:
-        return  # reported among the missing packages
+        return  # `checked_packages` already reports that torch is missing
     gpus = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
     names = [f"{gpu.name} with {gpu.total_memory / 2**30:.0f} GiB" for gpu in gpus]
     yield Finding(name, ", ".join(names) or "PyTorch sees no GPU", lacking=len(names) < needed)
 
 
 def _keys(study: Study, environment: Mapping[str, str]) -> Iterator[Finding]:
-    """Findings on the environment variables, each with all methods that require it."""
+    """One finding per required environment variable, listing the methods that require it."""
     methods: dict[str, list[str]] = {}
     for method in study.methods.values():
         for name in missing_variables(method, {}):
@@ -102,19 +102,19 @@ def _keys(study: Study, environment: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _data(study: Study) -> Iterator[Finding]:
-    """The environment's data files, and the user's model or SFT policy."""
+    """Findings on the environment's data files, and on the user's model or SFT policy."""
     for file in user_paths(study):
         text = problem(file)
         if not text and file.sha256 and sha256(user_path(file.path, file.key)) != file.sha256:
-            text = f"damaged: not the official file's SHA-256; remove it, then {file.hint}"
+            text = f"damaged: SHA-256 differs from the official file; remove it, then {file.hint}"
         if not text and file.path == study.model.path:
             text = _refusal(study)
         yield Finding(file.path, text or "exists", lacking=bool(text))
 
 
 def _refusal(study: Study) -> str:
-    """The reason why the user's model has no usable chat template; "" if it has one."""
-    # The package tokenizers may be missing.
+    """Error message if the user's model has no usable chat template, else ""."""
+    # The package `tokenizers` may not be installed.
     with contextlib.suppress(ImportError):
         from hgrpo.agent.conversation import conversation_for
 
@@ -137,9 +137,9 @@ def _disk(study: Study, folder: Path) -> Finding:
 def one_step(study: Study) -> list[str]:
     """Assignments KEY=VALUE for the shortest run that executes all stages of the study.
 
-    Its arms are the untrained ones, the reference, the first arm with a fit between rounds, and all
-    arms whose credit calls an external service. With a fit there are two rounds, because a fit
-    follows every round except the last. Other command-line overrides are kept.
+    The run includes all untrained arms, the reference, the first arm whose credit is fitted between
+    rounds, and all arms whose credit calls an external service. It has two rounds if an arm is
+    fitted, because no fit follows the last round. Other command-line overrides are kept.
     """
     untrained = [name for name, arm in study.methods.items() if not arm.train]
     fitted = [name for name, arm in study.methods.items() if arm.credit.declared.fits]

@@ -20,14 +20,14 @@ class StudyRules:
     Args:
         plan: the study's plan.
         for_one_job: whether another snakemake process started this one to run a single job. In a
-            pod such a job has no job file yet.
+            Kubernetes pod, the file job.json of this job does not exist yet.
     """
 
     def __init__(self, plan: Plan, for_one_job: bool = False):
         self.plan, self.for_one_job = plan, for_one_job
 
     def job(self, stage: str, wildcards: Mapping[str, str]) -> Planned:
-        """The job with these wildcards.
+        """The job of a stage with these wildcards.
 
         Raises:
             UserError: the job's key has changed since the run was planned.
@@ -41,7 +41,7 @@ class StudyRules:
                 "the run was planned; start the run again"
             )
             if self.for_one_job:
-                # Snakemake prints the log of a failed Slurm job only if the file exists.
+                # If a Slurm job fails, Snakemake prints its log, but only if the log exists.
                 log = Path(planned.log.replace(planned.key, key))
                 log.parent.mkdir(parents=True, exist_ok=True)
                 log.write_text(f"error: {message}\n", encoding="utf-8")
@@ -49,9 +49,9 @@ class StudyRules:
         return planned
 
     def _submitted_key(self, planned: Planned) -> str:
-        """The key with which snakemake submitted a job without wildcards to a cluster."""
+        """The key at submission to the cluster, for jobs whose wildcards do not contain the key."""
         if self.for_one_job and not (planned.entry / JOB_FILE).is_file():
-            with suppress(UserError):  # in a bucket there is no plan
+            with suppress(UserError):  # there is no plan.json if results are in a bucket
                 jobs = read_plan(Path(self.plan.root))
                 same = (each for each in jobs if each.stage == planned.stage)
                 return next((each.key for each in same if each.job == planned.job), planned.key)
@@ -60,7 +60,7 @@ class StudyRules:
     def inputs(self, stage: str) -> Callable[[Mapping[str, str]], dict]:
         """Input function of a rule: takes wildcards and returns name -> file or files.
 
-        A finished job has no inputs, so that removed inputs are not made again.
+        For a finished job the function returns no inputs, so that deleted inputs are not recreated.
         """
 
         def files(wildcards: Mapping[str, str]) -> dict:
@@ -72,12 +72,12 @@ class StudyRules:
         return files
 
     def _drawn(self) -> list[str]:
-        """The study's figures if all exist, so that `snakemake --report` shows them."""
+        """The study's figures if all of them exist; as inputs, `snakemake --report` shows them."""
         figures = self.plan.find("figures")
         return [ancient(path) for path in flat(figures.outputs)] if figures.whole else []
 
     def outputs(self, stage: str) -> dict[str, str | list[str]]:
-        """Output name -> file or files of a job of the stage."""
+        """Map output names to the file or files of a job of the stage."""
         return below(self._folder(stage), outputs_of(stage, self.plan.study))
 
     def _folder(self, stage: str) -> str:
@@ -86,7 +86,7 @@ class StudyRules:
             return f"{STORE}/{{key}}/{folder}"
         try:
             return self.plan.find(stage).folder
-        except UserError:  # the study has no such job; `inputs` reports that if the job is required
+        except UserError:  # the study has no such job; if it is required, `inputs` raises the error
             return f"{STORE}/{stage}/{folder}"
 
     def log(self, stage: str) -> str:
@@ -94,7 +94,7 @@ class StudyRules:
         return f"{beside(stage, self._folder(stage))}.log"
 
     def command(self, stage: str) -> Callable[..., str]:
-        """Params function of a rule: takes wildcards and returns the job file."""
+        """Params function of a rule: takes wildcards and returns the path of job.json."""
 
         def file(wildcards: Mapping[str, str]) -> str:
             planned = self.job(stage, wildcards)
@@ -103,7 +103,7 @@ class StudyRules:
         return file
 
     def write(self, planned: Planned) -> Path:
-        """Write the job file, which the job's command reads."""
+        """Write job.json, which the job's command reads, and return its path."""
         return write_job(self.plan, planned, self._words(planned))
 
     def _words(self, planned: Planned) -> list[str]:
@@ -120,25 +120,25 @@ class StudyRules:
         return self._needs(stage).threads
 
     def resources(self, stage: str) -> dict[str, Callable[..., int] | int]:
-        """Memory (MiB), minutes and GPUs of a job; each retry gets more memory and time."""
+        """Memory (MiB), time limit (minutes) and GPUs; memory and time grow with every retry."""
         needs = self._needs(stage)
         grows = {
             "mem_mb": lambda wildcards, attempt: needs.mem_mb * attempt,
             "runtime": lambda wildcards, attempt: needs.runtime * attempt,
         }
-        # Omit `gpu=0`, which the Kubernetes executor takes for an incomplete GPU request.
+        # Omit `gpu=0`, because the Kubernetes executor treats it as an incomplete GPU request.
         return grows | ({"gpu": needs.gpu} if needs.gpu else {})
 
     def gpus(self, stage: str, instead: Mapping) -> int:
-        """GPUs of a job; `instead` are the overrides from `--set-resources`."""
-        # Without dict(), a missing resource looks like a resource without a value.
+        """GPUs of a job; `instead` contains the overrides from `--set-resources`."""
+        # Use a dict, because `Resources.get` returns an empty Resource for a missing name.
         values = dict(instead.get(stage, {}))
         return values["gpu"].value if "gpu" in values else self._needs(stage).gpu
 
     def urgency(self, wildcards: Mapping[str, str]) -> int:
         """Priority of a round: higher for an arm's first seed if its credit plays continuations.
 
-        These runs take longest. If they started last, the other cores would idle at the end.
+        These runs take longest. If they started last, other cores would be idle at the end.
         """
         arm = self.plan.study.methods[wildcards["method"]]
         first = int(wildcards["seed"]) == self.plan.study.config.seeds[0]
@@ -148,7 +148,7 @@ class StudyRules:
         return self.plan.study.config.resources.of(resources_key(stage))
 
     def measured(self, section: str, paths: Iterable[str]) -> list[str]:
-        """`stored(paths)`; UserError without paths, because the study has no such section."""
+        """`stored(paths)`; UserError if `paths` is empty, because the study has no such section."""
         if not paths:
             name = self.plan.study.config.name
             raise UserError(f"{name}: no section `{section}`, or no trained arm; see docs/keys.md")
@@ -157,7 +157,7 @@ class StudyRules:
     def linked(self, wildcards: Mapping[str, str]) -> str:
         """The file in the store for a path below results/<study>.
 
-        Remove a link to an older result, which Snakemake would mistake for the current file.
+        A link to an older result is removed, because Snakemake would treat it as up to date.
         """
         unlink(Path(self.plan.root), [self.plan.maker(wildcards["path"])], older=True)
         return self.plan.stored(wildcards["path"])

@@ -28,7 +28,7 @@ _FEW = 4
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Print a UserError or OSError of the block on one line, and exit with status 1."""
+    """If the block raises a UserError or OSError, print it on one line and exit with status 1."""
     try:
         yield
     except (UserError, OSError) as error:
@@ -36,14 +36,14 @@ def one_line_errors() -> Iterator[None]:
 
 
 class Run:
-    """A run of a study; `elsewhere`: whether results are in a bucket, where there are no links."""
+    """A run of a study; if `elsewhere`, results are in a bucket and are not linked."""
 
     def __init__(self, rules: StudyRules, elsewhere: bool):
         self.rules, self.plan, self.elsewhere = rules, rules.plan, elsewhere
 
     @one_line_errors()
     def start(self, workflow: "Workflow") -> None:
-        """Check the requirements of the jobs to run, write their files, link finished results."""
+        """Check requirements, write job.json of every pending job, and link finished results."""
         jobs = [job for job in workflow.dag.needrun_jobs() if job.rule.name in STAGES]
         planned = [self.rules.job(job.rule.name, job.wildcards) for job in jobs]
         of_study = any(job.rule.name in {*STAGES, "all"} for job in workflow.dag.jobs)
@@ -63,7 +63,7 @@ class Run:
         unlink(Path(self.plan.root), planned)
         write_plan(self.plan)
         if executor == "local":
-            # Not on a cluster, where a hundred jobs may run at once: too many for this display.
+            # No progress on a cluster, because hundreds of jobs may run at the same time.
             cores = workflow.resource_settings.cores
             expected = forecasts(self.plan, Estimates(self.plan), cores, planned)
             line = wall_line(expected, Profile(Path(), cores))

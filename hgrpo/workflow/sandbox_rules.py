@@ -1,7 +1,7 @@
-"""For rules/sandbox.smk: the runs of each study, their settings and hashes of their code.
+"""Runs of the sandbox studies, their settings and their code hashes, for rules/sandbox.smk.
 
-Only the names of studies are read when Snakemake starts. Everything else is read on demand, so that
-planning an agents' study stays fast.
+When Snakemake starts, only the names of the sandbox studies are read. Their content is read on
+demand, so that Snakemake also starts fast for studies of agents.
 """
 
 import functools
@@ -27,21 +27,21 @@ _ROOTS = {
     "page": (f"{_STUDIES}.page",),
     "tiny": (f"{_STUDIES}.statistics", f"{_STUDIES}.figures"),
 }
-# Settings that allow a run without changing its results.
+# Settings that permit a run but do not affect its results.
 _PERMITS = ("allow_degenerate",)
-# Keys of a study's file that no job reads, and those that jobs of one kind do not read.
+# Keys of a study's file that are excluded for all jobs, and for jobs of one kind.
 _UNREAD = {"base", "arms", "grid", "tiny", "packages"}
 _UNREAD_BY = {
     "statistics": {"figures", "question", "inference"},
     "figures": {"question", "inference", "pairs", "identical", "published", "also"},
     "page": {"figures"},
 }
-# Modules that register experiments; tables and figures import them but do not run them.
+# Modules that register experiments. Jobs for tables and figures import them, but run none.
 _REGISTRIES = (f"{_STUDIES}.pieces", f"{_STUDIES}.training")
 
 
 def run_code(piece: str, settings: Strict) -> str:
-    """Hash (16 hex digits) of a run's code: its experiment, and its configured rules."""
+    """Hash (16 hex digits) of a run's code: its experiment and its configured update rules."""
     rules = rule_classes(settings)
     modules = {rule.partition(":")[0] for rule in rules}
     return _hash([code_hash([PIECES[piece].root, *modules]), rules])
@@ -69,7 +69,7 @@ class SandboxRules:
     def __init__(self, studies: Path | str, root: str, tiny: bool = False):
         self.folder, self.root, self.tiny = Path(studies), root, tiny
         self.names = sorted(path.stem for path in self.folder.glob("*.yaml"))
-        # Runs of the studies read so far: name of the folder -> study and arm.
+        # Name of a run's folder -> study and arm, for the studies read so far.
         self._runs: dict[str, tuple[str, str]] = {}
 
     @functools.cache  # noqa: B019  the object lives as long as the process
@@ -81,7 +81,7 @@ class SandboxRules:
 
     @functools.cached_property
     def possible(self) -> list[str]:
-        """Studies that can run here; print one line on stderr for each other study."""
+        """Studies whose packages are installed; a line on stderr reports each skipped study."""
         lacking = {name: self.study(name).lacks for name in self.names}
         for name, packages in lacking.items():
             if packages and not self.tiny:
@@ -91,7 +91,7 @@ class SandboxRules:
 
     @functools.cache  # noqa: B019
     def arms(self, name: str) -> dict[str, tuple[str, Strict]]:
-        """Label -> name of the run's folder, and its settings."""
+        """Map each arm's label to the name of its run's folder and its settings."""
         study = self.study(name)
         resolved = resolve(study, str(self.folder / f"{name}.yaml"), self.tiny)
         arms = {label: (run_id(study.piece, arm), arm) for label, arm in resolved.items()}
@@ -100,21 +100,21 @@ class SandboxRules:
         return arms
 
     def updates(self, run: str) -> int:
-        """Number of updates of a run, its priority: the longest runs start first."""
+        """Number of updates of a run. It is the run's priority, so that long runs start first."""
         _, settings = self._arm(run)
         return getattr(settings, "num_steps", 0) * getattr(settings, "inner_epochs", 1)
 
     def label(self, run: str) -> str:
-        """The first study and arm with this run, for messages."""
+        """Name of the first study and arm that contain this run, for messages."""
         self._arm(run)
         return ": ".join(self._runs[run])
 
     def _arm(self, run: str) -> tuple[str, Strict]:
-        """Experiment and settings of a run; UserError if no study has it any more."""
+        """Experiment and settings of a run; UserError if no study contains the run any more."""
         for name in self.names if run not in self._runs else ():
             self.arms(name)
         if run not in self._runs:
-            raise UserError(f"{self.folders(run)}: no study has this run; its code has changed")
+            raise UserError(f"{self.folders(run)}: not in any study, because its code has changed")
         name, label = self._runs[run]
         return self.study(name).piece, self.arms(name)[label][1]
 
@@ -123,17 +123,17 @@ class SandboxRules:
         return f"{self.root}/runs/{run}"
 
     def rows(self, name: str) -> list[str]:
-        """The distinct rows.parquet files of a study's runs."""
+        """Paths of rows.parquet for all distinct runs of a study."""
         runs = dict.fromkeys(run for run, _ in self.arms(name).values())
         return [f"{self.folders(run)}/rows.parquet" for run in runs]
 
     def of_all(self, *paths: str) -> list[str]:
-        """Files of all studies that can run here; `{}` in a path is replaced by the study."""
+        """The paths for every study in `possible`; `{}` is replaced by the name of the study."""
         return [f"{self.root}/{path}".format(name) for path in paths for name in self.possible]
 
     @functools.cache  # noqa: B019
     def job(self, kind: str, name: str = "") -> str:
-        """Write the file with the settings and the code hash of a job; return its path.
+        """Write a job's settings and code hash to a file, and return its path.
 
         As an input of the rule, the file triggers a rerun when its content changes.
 
@@ -153,7 +153,7 @@ class SandboxRules:
         return str(path)
 
     def settings(self, kind: str, name: str = "") -> dict[str, Any]:
-        """Settings of a job; the arguments are those of `job`."""
+        """Settings of a job; takes the same arguments as `job`."""
         if kind == "run":
             piece, settings = self._arm(name)
             return {"piece": piece, "settings": recorded(settings)}

@@ -1,9 +1,9 @@
 """Run local jobs in forks of a warm process that has imported torch, transformers and pandas.
 
-These imports take two to four seconds per job, and a study has hundreds of jobs. `start` starts the
-warm process with a run, `serve` is its loop, and `run_warm` is the client that Snakemake starts for
-a job. Without the warm process a job imports everything itself, with the same results. The process
-imports no hgrpo module that jobs run, because a job must run the code as of its own start.
+These imports take two to four seconds per job, and a study has hundreds of jobs. `start` launches
+the warm process at the start of a run, `serve` is its main loop, and `run_warm` is the client that
+Snakemake runs for each job. Without a warm process, a job imports everything itself, with equal
+results. The process imports none of the hgrpo modules that jobs use, so that jobs run current code.
 
 `python -m hgrpo.workflow.warm LIBRARY...` runs the warm process until its standard input closes.
 """
@@ -25,9 +25,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-# Address of the process; one process serves all runs of a store.
+# Socket address of the warm process; one process serves all runs with the same store.
 SOCKET = Path("results/store/warm.socket")
-# Messages to a client: a fork has taken the job; the job has ended, followed by its exit status.
+# Messages to a client: a fork has accepted the job; the job has ended (plus its exit status).
 _TAKEN, _ENDED = b"t", b"e"
 # Timeout for receiving a job from a client, and maximum size of a job in bytes.
 _PATIENCE_S, _LARGEST = 10.0, 1 << 20
@@ -62,8 +62,8 @@ def start() -> None:
         link.connect(str(SOCKET))
         return
     SOCKET.unlink(missing_ok=True)
-    # The list keeps the pipe open. When this process ends, for any reason, the pipe closes, and so
-    # the warm process ends.
+    # The list keeps the pipe open. When this process ends for any reason, the pipe closes, which
+    # also stops the warm process.
     _STARTED.append(
         subprocess.Popen(
             [sys.executable, "-m", "hgrpo.workflow.warm", *_LIBRARIES],
@@ -84,13 +84,13 @@ def _socket() -> socket.socket:
 def run_warm(module: str) -> int | None:
     """Run `python -m module` with this process's arguments in a fork of the warm process.
 
-    The fork gets this process's working folder, environment, standard streams and signals. It is
-    killed if this process is killed.
+    The fork gets this process's working folder, environment, standard streams and signals. If this
+    process is killed, so is the fork.
 
     Returns:
-        The exit status; None if the caller must run the job itself, because no fork has taken it,
-        it requires a different number of threads, or the warm process was killed during the job,
-        for example by the system's out-of-memory killer.
+        The job's exit status, or None if the caller must run the job itself: because no fork
+        accepted it, because it requires a different number of threads, or because the warm process
+        was killed during the job, for example by the out-of-memory killer.
     """
     if not SOCKET.exists() or os.environ.get("OMP_NUM_THREADS") != "1":
         return None
@@ -124,7 +124,7 @@ def run_warm(module: str) -> int | None:
 
 @dataclass(frozen=True)
 class Job:
-    """A command from a client; `files` become its standard input, output and error."""
+    """A client's command; `files` are the descriptors for its stdin, stdout and stderr."""
 
     module: str
     arguments: list[str]
@@ -135,7 +135,7 @@ class Job:
 
 
 def serve(path: Path) -> Job | None:
-    """Fork for every job. Return the job in a fork; return None when the parent's input closes."""
+    """Fork for every job; return the job in each fork, and None in the parent once stdin closes."""
     listener = _socket()
     listener.bind(str(path))
     listener.listen(64)
@@ -160,7 +160,7 @@ def serve(path: Path) -> Job | None:
 def _accept(listener: socket.socket, waiting: selectors.BaseSelector) -> Job | None:
     """Fork for a new client; return the job in the fork, and None in the parent.
 
-    If the fork fails, for example for lack of memory, close the link; the client then runs the job.
+    If forking fails, e.g. for lack of memory, close the connection; the client then runs the job.
     """
     link, _ = listener.accept()
     try:
@@ -182,7 +182,7 @@ def _accept(listener: socket.socket, waiting: selectors.BaseSelector) -> Job | N
 
 
 def _obey(link: socket.socket, pid: int, waiting: selectors.BaseSelector) -> None:
-    """Forward a signal from the client to its fork; kill the fork if the client has gone."""
+    """Forward a signal from the client to its fork; kill the fork if the client has exited."""
     if link.fileno() < 0:
         return  # `_report` has just closed the link
     try:
@@ -191,7 +191,7 @@ def _obey(link: socket.socket, pid: int, waiting: selectors.BaseSelector) -> Non
         signals = b""
     if not signals:
         waiting.unregister(link)
-    # Only `_report` waits for the fork, so its process id cannot have been reused.
+    # The process id cannot have been reused yet, because only `_report` reaps the fork.
     os.kill(pid, signals[0] if signals else signal.SIGKILL)
 
 
@@ -203,7 +203,7 @@ def _report(pidfd: int, pid: int, link: socket.socket, waiting: selectors.BaseSe
     os.close(pidfd)
     if link in waiting.get_map():
         waiting.unregister(link)
-    with contextlib.suppress(OSError):  # the client may have gone
+    with contextlib.suppress(OSError):  # the client may have exited
         link.sendall(_ENDED + bytes([code if code >= 0 else 128 - code]))
     link.close()
 
@@ -214,7 +214,7 @@ def become(job: Job, server: int) -> None:
     Args:
         server: process id of the warm process.
     """
-    # In a new session, signals come only from the client. The fork dies with the warm process.
+    # In its own session, the fork gets signals only from the client. It dies with the warm process.
     os.setsid()
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != server:
@@ -225,7 +225,7 @@ def become(job: Job, server: int) -> None:
     os.chdir(job.folder)
     os.environ.clear()
     os.environ.update(job.environment)
-    tempfile.tempdir = None  # a library may have set it already
+    tempfile.tempdir = None  # a preloaded library may have cached the parent's TMPDIR
     sys.argv = [job.module, *job.arguments]
     job.link.sendall(_TAKEN)
     job.link.close()

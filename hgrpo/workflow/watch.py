@@ -21,7 +21,7 @@ from hgrpo.study.study import Study
 from hgrpo.workflow.planning.estimates import CEILING, OWN, REFERENCE, Estimates
 
 _EVERY_S = 20.0
-# A job writes every few seconds, except while it updates its policy.
+# A job writes its progress every few seconds, except during an update of its policy.
 _SILENT_S = 120.0
 KILLED = "ended without a message; probably killed"
 
@@ -31,7 +31,7 @@ class State(StrEnum):
 
     DONE = "done"
     RUNNING = "running"
-    FAILED = "failed"  # with an error, interrupted or killed
+    FAILED = "failed"  # ended with an error, interrupted or killed
     WAITING = "waiting"  # for other jobs, or for a core
 
 
@@ -110,9 +110,9 @@ def duration(seconds: float) -> str:
 
 
 def work_left(study: Study, statuses: Iterable[JobStatus]) -> tuple[float, str]:
-    """Total seconds of the unfinished jobs, and a word for the quality of the estimate.
+    """Estimated seconds of all unfinished jobs, and a prefix for the number.
 
-    The word is "at most " if time limits are included, "about " if reference rates are, else "".
+    The prefix is "at most " if time limits are included, "about " if reference rates are, else "".
     """
     estimates = Estimates(Plan(study))
     seconds, sources = 0.0, {OWN}
@@ -183,18 +183,18 @@ def _show(jobs: Sequence[Planned], every_s: float, began: float, ends: Event) ->
         before = now
         done = [s for s in statuses if s.state is State.DONE and s.progress]
         made = [status for status in done if status.progress.started >= began]
-        # A number may be missing in a summary of an earlier version of hgrpo.
+        # Summaries from earlier versions of hgrpo may lack a number.
         with contextlib.suppress(KeyError, ValueError, OSError):
             for kind, caution in cautions(made, jobs).items():
-                if kind not in warned:  # print each kind once, although its numbers may change
+                if kind not in warned:  # print each kind only once, even if its numbers change
                     print(f"caution: {caution}", file=sys.stderr, flush=True)
                     warned.add(kind)
 
 
 def cautions(made: Sequence[JobStatus], jobs: Sequence[Planned]) -> dict[str, str]:
-    """Kind -> text of the cautions about finished jobs (`made`) of a run of `jobs`.
+    """Map kinds to texts of the cautions about the finished jobs `made` in a run of `jobs`.
 
-    Most are written by the jobs. The caution about the SFT policy compares it with the expert.
+    Jobs write most of them. The one about the SFT policy compares its success with the expert's.
     """
     texts = [text for status in made for text in status.progress.cautions]
     expert, sft = _summary(jobs, "expert"), _summary([status.job for status in made], "evaluate")
@@ -206,7 +206,7 @@ def cautions(made: Sequence[JobStatus], jobs: Sequence[Planned]) -> dict[str, st
 
 
 def _summary(jobs: Iterable[Planned], stage: str) -> dict:
-    """The first summary of a stage at round 0; empty if it does not exist."""
+    """The first existing summary.json of a stage at round 0, or an empty mapping."""
     paths = [Path(p.folder, "summary.json") for p in jobs if (p.stage, p.job.round) == (stage, 0)]
     return next(
         (json.loads(path.read_text(encoding="utf-8") or "{}") for path in paths if path.is_file()),

@@ -105,8 +105,8 @@ def test_a_plan_without_credentials_is_one_line(project, tmp_path):
     done = snakemake(checkout, nowhere, "-n")
     assert done.returncode == 1 and "Traceback" not in done.stdout + done.stderr
     assert done.stderr.splitlines()[-1] == (
-        "error: SNAKEMAKE_STORAGE_S3_ACCESS_KEY and SNAKEMAKE_STORAGE_S3_SECRET_KEY: not set; the "
-        "results bucket requires them"
+        "error: SNAKEMAKE_STORAGE_S3_ACCESS_KEY and SNAKEMAKE_STORAGE_S3_SECRET_KEY: not set, but "
+        "required by the bucket that stores the results"
     )
 
 

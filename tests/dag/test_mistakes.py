@@ -50,8 +50,8 @@ def test_a_mistake_on_the_command_line(finished, setting, expected):
 @pytest.mark.parametrize(
     ("endpoint", "expected"),
     [
-        ("{budget: 100}", "endpoint.budget: flatGRPO: 100 trajectories are fewer than its first"),
-        ("{budget: 3073}", "endpoint.budget: flatGRPO: 3,073 trajectories are more than it trains"),
+        ("{budget: 100}", "endpoint.budget: flatGRPO: a budget of 100 trajectories is below"),
+        ("{budget: 3073}", "endpoint.budget: flatGRPO: a budget of 3,073 trajectories exceeds"),
         ("best_round", "endpoint: expected area, last_round or {budget: <trajectories>}"),
     ],
 )
@@ -84,7 +84,7 @@ def test_a_judge_without_its_key_is_found_before_the_first_job(checkout, monkeyp
     before = results(checkout)
     done = checkout.snakemake(judged)
     assert done.returncode != 0
-    assert done.stderr.splitlines()[-1].startswith("error: LLMJudge: the key of the judge")
+    assert done.stderr.splitlines()[-1].startswith("error: LLMJudge: the API key of judge")
     assert results(checkout) == before
     # In the same study, jobs that need no judge run without a key.
     summary = "results/grid/eval/flatGRPO/seed_11/round_1/summary.json"
@@ -138,8 +138,8 @@ def test_a_mistake_in_a_file(checkout, name, old, new, expected):
         (
             "/rl/Progressive/seed_23/round_2/summary.json",
             "error: results/grid/rl/Progressive/seed_23/round_2: written by an earlier version of "
-            "hgrpo without a store; move it or all of results/grid away, and the next run links "
-            "the results again",
+            "hgrpo without a store; move it or results/grid elsewhere, and run the "
+            "study again",
         ),
     ],
 )

@@ -277,7 +277,7 @@ def test_it_refuses_what_its_rules_cannot_score(healthy):
     with pytest.raises(urllib.error.HTTPError) as caught:
         ask(healthy.url, prompt)
     message = json.load(caught.value)["error"]["message"]
-    assert message.startswith("not a request of hgrpo's judge")
+    assert message.startswith("not a request from hgrpo's judge")
     chess = json.loads(json.dumps(prompt.messages).replace("alfworld", "go"))
     with pytest.raises(urllib.error.HTTPError) as caught:
         ask(healthy.url, replace(prompt, messages=chess))

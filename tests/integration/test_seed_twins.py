@@ -149,4 +149,4 @@ def test_its_adapter_travels_into_another_study(twin, tmp_path):
     (adapter / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
     refused = snakemake(root, "travelled")
     assert refused.returncode != 0
-    assert f"{adapter}/summary.json: trained_on.env: 'elsewhere', but the study's" in refused.stderr
+    assert f"{adapter}/summary.json: trained_on.env: 'elsewhere', but the study" in refused.stderr

@@ -1,4 +1,4 @@
-"""LLMJudge: a language model, or the offline rubric, scores the turns."""
+"""LLMJudge: credit from scores that a language model, or the offline rubric, gives to turns."""
 
 import os
 from typing import TYPE_CHECKING
@@ -16,22 +16,23 @@ __all__ = ["Settings", "make"]
 
 
 def make(settings: Settings, context: Context) -> "JudgeCredit":
-    """Make the assigner, which keeps answers in `judge.sqlite` in the context's `cache_dir`.
+    """Create the assigner, which caches answers in `judge.sqlite` in the context's `cache_dir`.
 
-    The packages that only judges use are imported here, so that reading a study needs none of them.
+    Packages that only judges use are imported locally, because reading a study imports this module.
 
     Raises:
-        UserError: one of these is missing: the API key, the environment's judge text, the offline
-            rubric (if it is the judge), or `cache_dir`; or the database cannot be opened.
+        UserError: the API key, the environment's judge text or `cache_dir` is missing, the
+            environment has no offline rubric although it is the judge, or the database cannot be
+            opened.
     """
     name, text = context.environment, load(context.environment).judge_text()
     if settings.model == RUBRIC and text.score is None:
         raise UserError(
             f"environment {name!r} has no offline rubric: add `score` to JUDGE_TEXT in "
-            f"hgrpo/games/{name}/judge.py, or name a language model in credit.model"
+            f"hgrpo/games/{name}/judge.py, or set `credit.model` to a language model"
         )
     if context.cache_dir is None:
-        raise UserError("the judge needs a folder for its answers: --cache")
+        raise UserError("the judge requires a folder to cache answers; pass --cache")
     key = ""
     for variable, complaint in settings.environment_variables.items():
         key = os.environ.get(variable, "").strip()

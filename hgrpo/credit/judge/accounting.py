@@ -1,4 +1,4 @@
-"""Accounting of a process's calls to a judge and their cost, with the study's caps."""
+"""Counts a process's calls to a judge and their cost, and enforces the study's caps."""
 
 import threading
 
@@ -13,8 +13,8 @@ _COUNTS = (
     *(f"fallback_{reason}" for reason in FALLBACKS),
 )
 
-# Constants for conservative (high) cost estimates. English text has more than 4 bytes per token,
-# and an entry of the answer has about 12 tokens.
+# Constants for deliberately high cost estimates. English text has more than 4 bytes per token, and
+# an entry of the answer has about 12 tokens.
 _BYTES_PER_TOKEN = 3
 _TOKENS_PER_ENTRY = 32
 _TOKENS_AROUND = 64
@@ -26,20 +26,21 @@ _SET_ASIDE = f"""UPDATE spend SET calls = calls + 1, dollars = dollars + :aside 
 
 
 def output_limit(prompt: Prompt, settings: Settings) -> int:
-    """Maximum output tokens of a call: room for an entry per turn and for `thinking_tokens`."""
+    """Return the output token limit of a call: an entry per turn, plus `thinking_tokens`."""
     return _TOKENS_AROUND + _TOKENS_PER_ENTRY * sum(prompt.turns) + settings.thinking_tokens
 
 
 class Account:
     """Counts the calls of one process and enforces the caps of one model at one address.
 
-    Before each call, `begin` reserves a high estimate of its cost: 3 bytes per prompt token and the
-    longest allowed answer. Afterwards the actual cost replaces the estimate. A call without
-    reported token usage may have been billed, so its estimate remains, as `dollars_unconfirmed`.
+    Before each call, `begin` reserves a high estimate of its cost, based on 3 bytes per prompt
+    token and the longest allowed answer. After the call, the actual cost replaces the estimate. If
+    no token usage was reported, the call may still have been billed, so the estimate remains and
+    is also counted as `dollars_unconfirmed`.
 
     The caps apply to all jobs of a study together. A single SQL statement checks them and updates
-    the totals, so parallel jobs cannot jointly exceed a cap. Reservations of killed jobs remain.
-    Accounts are thread-safe. Methods raise UserError if they cannot use the database.
+    the totals, so parallel jobs cannot jointly exceed a cap. Reservations of killed jobs are kept.
+    Accounts are thread-safe. All methods raise UserError if the database cannot be used.
     """
 
     def __init__(self, settings: Settings, database: Database):
@@ -54,7 +55,7 @@ class Account:
         )
 
     def begin(self, prompt: Prompt, retry: bool) -> float:
-        """Count a call before it starts; return the reserved dollars. CallError at a cap."""
+        """Count a call before it starts, and return the reserved dollars; CallError at a cap."""
         size = sum(len(message["content"].encode()) for message in prompt.messages)
         longest = Usage(size // _BYTES_PER_TOKEN, output_limit(prompt, self._settings))
         aside = self._cost(longest)
@@ -63,7 +64,7 @@ class Account:
         return aside
 
     def answered(self, aside: float, usage: Usage | None) -> None:
-        """Replace the estimate `aside` by the cost; keep the estimate if `usage` is None."""
+        """Replace the estimate `aside` with the cost; keep the estimate if `usage` is None."""
         if usage is None:
             self.count(dollars_unconfirmed=aside)
             return
@@ -78,7 +79,7 @@ class Account:
                 self._counts[name] += amount
 
     def report(self) -> dict[str, float]:
-        """All counts; every report has the same keys."""
+        """Return all counts so far, including zeros."""
         with self._lock:
             counts = dict(self._counts)
         counts["fallback_share"] = counts["fallbacks"] / max(1, counts["judged"])
@@ -94,12 +95,12 @@ class Account:
         reason, cap = ("call_cap", "max_calls") if full else ("dollar_cap", "max_dollars")
         raise CallError(
             reason,
-            f"credit.{cap} {caps[cap]:g} does not allow another call: the study has made {calls} "
-            f"calls for {spent:.2f} dollars ({self._database.path}, table spend)",
+            f"credit.{cap}: the limit of {caps[cap]:g} does not allow another call; the study has "
+            f"made {calls} calls for {spent:.2f} dollars ({self._database.path}, table spend)",
         )
 
     def settle(self, aside: float, dollars: float) -> None:
-        """Replace the dollars reserved for a call by its cost; a refused call costs 0."""
+        """Replace the dollars reserved for a call with its cost, which is 0 for a refused call."""
         if dollars != aside:
             self._database.execute(
                 f"UPDATE spend SET dollars = dollars + (:dollars - :aside) WHERE {_HERE}",
@@ -107,7 +108,7 @@ class Account:
             )
 
     def so_far(self) -> tuple[int, float]:
-        """The study's number of calls, and the dollars spent or reserved."""
+        """Return the number of the study's calls, and the dollars spent or reserved."""
         query = f"SELECT calls, dollars FROM spend WHERE {_HERE}"
         return self._database.execute(query, self._judge)[0]
 

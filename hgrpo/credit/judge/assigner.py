@@ -1,4 +1,4 @@
-"""Credit assigner based on a judge; trajectories without a judgement get uniform credit."""
+"""Credit assigner that uses a judge's scores, or uniform credit if the judge fails."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -27,11 +27,11 @@ from hgrpo.games.environment import JudgeText
 
 @dataclass(eq=False, repr=False)
 class JudgeCredit(CreditAssigner):
-    """Computes the credit of turns from a judge's scores.
+    """Computes credit from a judge's scores.
 
-    Trajectories without turns are not judged. Only questions missing from the cache are sent to the
-    judge, and every new judgement is cached. The trajectories of failed calls are counted by reason
-    of failure.
+    Trajectories without turns are not judged. Only questions that are not in the cache are sent to
+    the judge, and every new judgement is cached. The trajectories of failed calls are counted by
+    the reason of the failure.
     """
 
     settings: Settings
@@ -45,11 +45,11 @@ class JudgeCredit(CreditAssigner):
         self._reported: dict[str, float] = {}
         self._version = PROMPT_VERSION + self.text.primer_version
         if self.settings.model == RUBRIC:
-            # Changed rubric rules must invalidate cached scores.
+            # Cached scores are invalid if the rules have changed.
             self._version += f"+rubric-{self.text.rubric_version}"
 
     def assign_many(self, groups: Sequence[Group]) -> list[list[np.ndarray]]:
-        """Credit of every turn; the prompts of all groups are sent to the judge together.
+        """Return the credit of every turn; all groups' prompts are sent to the judge together.
 
         Raises:
             UserError: the judge or cache cannot be used, or the share of trajectories without a
@@ -72,19 +72,17 @@ class JudgeCredit(CreditAssigner):
         return results
 
     def report(self) -> dict[str, float]:
-        """Increments of the counts since the last report, with the prefix `judge_`."""
+        """Return the increase of each count since the last report, with the prefix `judge_`."""
         row = {f"judge_{name}": value for name, value in self._since_report().items()}
         row["judge_fallback_share"] = row["judge_fallbacks"] / max(1, row["judge_judged"])
         self._reported = self.account.report()
         return row
 
     def _since_report(self) -> dict[str, float]:
-        """Increments of the counts since the last report."""
         now = self.account.report()
         return {name: now[name] - self._reported.get(name, 0) for name in now}
 
     def _questions(self, group: Group) -> list[tuple[Question, list[int]]]:
-        """The questions about a group, each with the indices of its trajectories."""
         settings, variant = self.settings, self.settings.variant
         judged = [k for k, trajectory in enumerate(group.trajectories) if trajectory.turns]
         calls = [judged] if judged and variant == "group" else [[k] for k in judged]
@@ -97,7 +95,7 @@ class JudgeCredit(CreditAssigner):
         return questions
 
     def _answers(self, questions: list[Question]) -> dict[str, Judgement | CallError]:
-        """Question key -> answer. Identical questions share a call but are counted separately."""
+        """Map question keys to answers. Identical questions share a call, but each is counted."""
         distinct = {question.key: question for question in questions}
         known = {key: self.cache.get(question) for key, question in distinct.items()}
         unknown = {key: distinct[key] for key, answer in known.items() if answer is None}
@@ -118,10 +116,11 @@ class JudgeCredit(CreditAssigner):
     def _count(
         self, questions: list[Question], answers: dict[str, Judgement | CallError], new: set[str]
     ) -> None:
-        """Count the answers; UserError if too many trajectories since the last report failed."""
+        """Count the answers; UserError if too many trajectories of the step have no judgement."""
         failed: Counter[str] = Counter()
         judged = hits = 0
-        # Show only these messages, because others contain server text that may repeat the API key.
+        # Show only these messages, because other messages contain server text that may include the
+        # API key.
         errors = [answer for answer in answers.values() if isinstance(answer, CallError)]
         malformed = {str(error) for error in errors if error.reason == "malformed"}
         for question in questions:
@@ -135,14 +134,15 @@ class JudgeCredit(CreditAssigner):
                 hits += size
         fallbacks = {f"fallback_{reason}": count for reason, count in failed.items()}
         self.account.count(judged=judged, cache_hits=hits, fallbacks=failed.total(), **fallbacks)
-        # Check the whole step, because a small refill by dynamic sampling may fail by chance.
+        # Check all groups of the step so far, because a few groups added by dynamic sampling may
+        # fail by chance.
         step, limit = self._since_report(), self.settings.fallback_limit
         if step["fallbacks"] > limit * step["judged"]:
             shares = ((name, step[f"fallback_{name}"]) for name in FALLBACKS)
             reasons = ", ".join(f"{name} {number:.0f}" for name, number in shares if number)
             raise UserError(
                 f"judge {self.settings.model} at {self.settings.base_url}: "
-                f"{step['fallbacks']:.0f} of {step['judged']:.0f} trajectories got no judgement "
-                f"({reasons}), which exceeds credit.fallback_limit {limit:g}"
+                f"{step['fallbacks']:.0f} of {step['judged']:.0f} trajectories have no judgement "
+                f"({reasons}), more than `credit.fallback_limit: {limit:g}` allows"
                 + "".join(f"; malformed: {text}" for text in sorted(malformed))
             )

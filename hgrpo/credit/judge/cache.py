@@ -1,8 +1,8 @@
 """SQLite cache of judges' answers and their total cost, shared by all jobs of a study.
 
 The cache stores raw scores, because credit also depends on the return and on the group. The file
-uses SQLite's write-ahead log so that readers do not wait. The log works only between processes on
-one machine, so jobs on several machines require one cache folder per machine, on local disk.
+uses SQLite's write-ahead log, so that readers do not block. The log requires that all processes run
+on one machine, so each machine must have its own cache folder on a local disk.
 """
 
 import hashlib
@@ -49,9 +49,9 @@ Result = TypeVar("Result")
 
 
 class Database:
-    """One connection to `path`, shared by all threads.
+    """A connection to the cache file at `path`, shared by all threads.
 
-    Methods raise UserError if SQLite cannot use the file.
+    All methods raise UserError if SQLite cannot use the file.
     """
 
     def __init__(self, path: Path):
@@ -75,7 +75,7 @@ class Database:
     def put(self, question: "Question", judgement: Judgement) -> Judgement:
         """Store a judgement unless another job has stored one; return the stored judgement.
 
-        Raises CallError if the scores do not match the turns.
+        Raises CallError if there is not one valid score for every turn.
         """
         check(judgement.scores, question.turns)
         self.execute(
@@ -89,7 +89,7 @@ class Database:
         connection = sqlite3.connect(
             self.path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
         )
-        # SQLite's busy timeout does not cover changes of the journal mode, so retry here.
+        # Retry here, because SQLite's busy timeout does not apply to changes of the journal mode.
         patiently = Retrying(
             retry=retry_if_exception(_is_busy),
             stop=stop_after_delay(_BUSY_S),
@@ -100,7 +100,7 @@ class Database:
         if mode != "wal":
             raise UserError(
                 f"{self.path}: this disk does not support SQLite's write-ahead log (mode {mode}); "
-                "put the cache on a local disk"
+                "use a cache folder on a local disk"
             )
         connection.execute("PRAGMA synchronous=NORMAL")
         for table in _TABLES:
@@ -116,7 +116,7 @@ class Database:
 
 def _is_busy(error: BaseException) -> bool:
     busy = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-    # The low byte of an extended error code is the primary code.
+    # The low byte of an extended error code is the primary error code.
     return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF in busy
 
 
@@ -125,8 +125,9 @@ class Question:
     """All inputs of a judgement.
 
     Attributes:
-        version: versions of the prompt and the primer; for the offline rubric also of its rules.
-        endpoint: the judge's `base_url`. The same model name at another address is another judge.
+        version: versions of the prompt and the primer, and of the offline rubric's rules if used.
+        endpoint: the judge's `base_url`, because a model name identifies a judge only together with
+            its address.
         trajectories: the trajectories in the prompt, in order.
     """
 
@@ -145,13 +146,13 @@ class Question:
 
     @property
     def judge(self) -> tuple[object, ...]:
-        """All fields but the trajectories."""
+        """All fields except the trajectories."""
         prompt = self.environment, self.variant, self.version
         return *prompt, self.endpoint, self.model, float(self.temperature)
 
     @cached_property
     def key(self) -> str:
-        """SHA-256 (hex) of all fields, including all trajectory data in the prompt."""
+        """SHA-256 (hex) of all fields, with only the trajectory data that is in the prompt."""
         content = [*self.judge, [_content(trajectory) for trajectory in self.trajectories]]
         return hashlib.sha256(json.dumps(content).encode("ascii")).hexdigest()
 

@@ -1,8 +1,8 @@
-"""Judge behind an OpenAI-compatible HTTP address.
+"""Judge that calls a language model at an OpenAI-compatible HTTP address.
 
-The openai client's retries are disabled. Tenacity retries instead, so that every request is counted
-and checked against the caps. The timeout applies to connecting and to each wait for data, not to
-the whole call.
+Retries are done by tenacity instead of the openai client, so that every request is counted and
+checked against the caps. The timeout applies to connecting and to each wait for data, not to the
+whole call.
 """
 
 import ipaddress
@@ -25,14 +25,14 @@ _LOG = logging.getLogger(__name__)
 _LONGEST_PAUSE_S = 60.0
 _RETRIED = {*CALL_FAILURES} - {"quota", "rejected"}
 _MISTAKES = {
-    401: "the key was refused",
-    403: "the key may not do this",
-    404: "no such address or model",
+    401: "the server rejected the API key",
+    403: "the API key has no permission for this request",
+    404: "the address or model does not exist",
 }
 
 
 class EndpointJudge:
-    """Sends prompts to one address and parses scores from the answers; a `protocol.Judge`."""
+    """A `protocol.Judge` that sends prompts to one address and parses scores from the answers."""
 
     def __init__(self, settings: Settings, key: str, account: Account):
         self._settings = settings
@@ -41,7 +41,7 @@ class EndpointJudge:
         self._judge = f"judge: model {settings.model!r} at {settings.base_url}"
         self._stop = threading.Event()
         self._warned: set[str] = set()
-        # Ignore proxies for a loopback address, because a proxy cannot reach it.
+        # Do not use a proxy for a loopback address, because the proxy cannot reach it.
         local = _is_loopback(settings.base_url)
         transport = openai.DefaultHttpxClient(trust_env=False) if local else None
         self._client = openai.OpenAI(
@@ -55,8 +55,8 @@ class EndpointJudge:
     def ask_all(self, prompts: Mapping[str, Prompt]) -> Answers:
         """Yield answers as they arrive, with at most `concurrency` concurrent calls.
 
-        UserError if the server rejects the API key, the address or the model, or if the account's
-        database cannot be used.
+        Raises UserError if the server rejects the API key, the address or the model, or if the
+        account's database cannot be used.
         """
         if not prompts:
             return
@@ -70,12 +70,12 @@ class EndpointJudge:
                         raise error
                     yield names[future], error or future.result()
             finally:
-                # After an error or an early stop, do not start further calls, and end pauses.
+                # After an error or an early stop, start no further calls and end all pauses.
                 self._stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)
 
     def _ask(self, prompt: Prompt) -> Judgement:
-        """Judge one prompt, with retries; raise the failure of the last attempt."""
+        """Return the judgement of a prompt, with retries; raise the last attempt's failure."""
         attempts = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(self._settings.retries + 1),
             retry=tenacity.retry_if_exception(
@@ -104,7 +104,6 @@ class EndpointJudge:
             raise
 
     def _send(self, prompt: Prompt, aside: float) -> object:
-        """Send a prompt, count the cost and return the answer; raise CallError or UserError."""
         try:
             completion = self._client.chat.completions.create(
                 model=self._settings.model,
@@ -118,20 +117,20 @@ class EndpointJudge:
             failure = self._refusal(error)
         except openai.APITimeoutError:
             self._account.answered(aside, None)
-            failure = CallError("timeout", f"no answer in {self._settings.timeout_s:g} s")
+            failure = CallError("timeout", f"no answer within {self._settings.timeout_s:g} s")
         except openai.APIConnectionError as error:
             self._account.answered(aside, None)
             failure = CallError("connection", str(error.__cause__ or error))
         except (openai.OpenAIError, ValueError, RecursionError):
-            # ValueError: the body is not the JSON that its header announces. RecursionError: the
-            # JSON is nested too deeply.
+            # ValueError: the body is not JSON although its header says so. RecursionError: the JSON
+            # is nested too deeply.
             self._account.answered(aside, None)
             failure = CallError("malformed", "the answer is not a chat completion")
         else:
             self._account.answered(aside, _usage(completion))
             return completion
-        # Raise outside `except`, because inside Python would attach the client's error, whose
-        # request contains the API key.
+        # Raise outside of `except`. Otherwise Python would attach the client's error, which
+        # contains the request with the API key.
         raise failure
 
     def _refusal(self, error: openai.APIStatusError) -> CallError | UserError:
@@ -146,7 +145,6 @@ class EndpointJudge:
         return CallError(reason, str(error), _retry_after(error))
 
     def _pause(self, state: tenacity.RetryCallState) -> float:
-        """Seconds to wait before the next attempt."""
         first = self._settings.backoff_s
         jitter = tenacity.wait_random(0, first)
         backoff = tenacity.wait_exponential(first, max=_LONGEST_PAUSE_S) + jitter
@@ -155,7 +153,7 @@ class EndpointJudge:
         return min(max(backoff(state), wish), _LONGEST_PAUSE_S)
 
     def _warn(self, failure: CallError) -> None:
-        """Log the first failure of each kind; the account counts all failures."""
+        """Log the first failure for each reason; the account counts all failures."""
         if failure.reason in self._warned:
             return
         self._warned.add(failure.reason)
@@ -187,9 +185,9 @@ def _content_and_model(completion: object) -> tuple[str, str]:
     except (AttributeError, IndexError, TypeError):
         content = model = None
     if not isinstance(content, str):
-        raise CallError("malformed", "the answer has no text")
+        raise CallError("malformed", "the answer contains no text")
     if not isinstance(model, str) or not model:
-        raise CallError("malformed", "the answer has no model name")
+        raise CallError("malformed", "the answer contains no model name")
     return content, model
 
 

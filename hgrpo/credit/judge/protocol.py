@@ -1,7 +1,8 @@
-"""Prompts, and the protocol of a judge, which returns scores or the reason of a failure.
+"""Prompts for judges, and the protocol of a judge, which returns scores or the reason of a failure.
 
-A prompt contains the goal, every turn and the outcome, not truncated. Each is a JSON object on its
-own line, so text from the game or the agent cannot be mistaken for another turn or an instruction.
+A prompt contains the full text of the goal, every turn and the outcome. Each of them is a JSON
+object on its own line, so that text from the game or the agent cannot be mistaken for another turn
+or an instruction.
 """
 
 import json
@@ -33,16 +34,16 @@ CALL_FAILURES = (
     *("rate_limit", "quota", "timeout", "connection", "server", "rejected"),
     *("malformed", "wrong_length", "out_of_range"),
 )
-# Reasons for uniform credit: the last attempt of the call failed, or a cap prevented the call.
+# Reasons for uniform credit: the last attempt of a call failed, or a cap did not allow the call.
 FALLBACKS = (*CALL_FAILURES, "call_cap", "dollar_cap")
 
 Scores = list[list[float]]
-"""Raw scores from 0 to 10: one list per trajectory in the call, one number per turn."""
+"""Raw scores from 0 to 10: for each trajectory in the call, a list with one number per turn."""
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """One call to OpenAI's chat API; `turns` lists the number of turns of each trajectory."""
+    """Arguments of a call to OpenAI's chat API; `turns` are the trajectories' numbers of turns."""
 
     messages: list[dict[str, str]]
     response_format: dict
@@ -51,14 +52,14 @@ class Prompt:
 
     @property
     def user(self) -> str:
-        """The text of the user message, with the trajectories."""
+        """Text of the user message, which contains the trajectories."""
         return self.messages[-1]["content"]
 
 
 def prompt(
     environment: str, primer: str, trajectories: Sequence[Trajectory], variant: Variant
 ) -> Prompt:
-    """The prompt to score one task's trajectories, each of at least one turn."""
+    """Create the prompt to score trajectories of one task; each must have at least one turn."""
     turns = tuple(len(trajectory.turns) for trajectory in trajectories)
     lines = [primer]
     if variant == "group":
@@ -86,9 +87,9 @@ def prompt(
 
 
 def answer_format(variant: Variant) -> dict:
-    """The `response_format` of a call: a strict JSON schema that depends only on the variant.
+    """Return the `response_format` of a call, a strict JSON schema for the variant.
 
-    The schema does not limit lengths or scores, because a server would have to compile a new schema
+    The schema does not limit lengths or scores, because servers would have to compile a new schema
     for every length, and some servers do not support limits. `scores.parse` checks both.
     """
     entry = _object(turn={"type": "integer"}, score={"type": "number"})
@@ -105,7 +106,7 @@ def answer_format(variant: Variant) -> dict:
 
 
 def _line(**fields: object) -> str:
-    # Replace lone surrogates, which UTF-8 cannot encode, by question marks.
+    # Replace lone surrogates with question marks, because UTF-8 cannot encode them.
     return json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8")
 
 
@@ -119,9 +120,9 @@ def _object(**properties: dict) -> dict:
 
 
 class CallError(Exception):
-    """A call failed to return a judgement.
+    """Failure of a call to a judge.
 
-    `reason` is one of `FALLBACKS`. `retry_after` is the wait in seconds requested by the server,
+    `reason` is one of `FALLBACKS`. `retry_after` is the wait in seconds that the server requested,
     or 0.
     """
 
@@ -141,14 +142,14 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Usage:
-    """Numbers of tokens of one call, as the judge reports them."""
+    """Token usage of one call, as reported by the judge."""
 
     input_tokens: int
     output_tokens: int
 
 
 Answers = Generator[tuple[str, Judgement | CallError], None, None]
-"""Pairs (name of a prompt, its judgement or failure), in the order of arrival."""
+"""Pairs of a prompt's name and its judgement or failure, in the order of arrival."""
 
 
 class Judge(Protocol):
@@ -157,6 +158,6 @@ class Judge(Protocol):
     def ask_all(self, prompts: Mapping[str, Prompt]) -> Answers:
         """Yield (name of the prompt, answer) for each prompt. The caller must close the generator.
 
-        UserError if the judge cannot be used; the remaining prompts are then not answered.
+        Raises UserError, without answering the remaining prompts, if the judge cannot be used.
         """
         ...

@@ -1,8 +1,8 @@
 """Offline rubric: rules that score turns without a language model.
 
-The rubric reads the same prompt as a language model. Each environment defines its rules
-(`JudgeText.score`). The rules score each trajectory independently, so scores can be compared
-between the trajectories of a group.
+The rubric reads the same prompt as a language model. Each environment defines its rules in
+`JudgeText.score`. They score each trajectory independently, so the scores of a group's trajectories
+are comparable.
 """
 
 import json
@@ -18,14 +18,14 @@ from hgrpo.errors import UserError
 from hgrpo.games.environment import JudgeText
 
 if TYPE_CHECKING:
-    # The account imports tenacity, which the judge server does not require.
+    # This module imports tenacity, which the judge server must not require.
     from hgrpo.credit.judge.accounting import Account
 
 _BYTES_PER_TOKEN = 4
 
 
 class RubricJudge:
-    """Runs the rubric of one environment in this process; a `protocol.Judge`.
+    """A `protocol.Judge` that runs an environment's rubric in this process.
 
     Calls and tokens are counted as for a paid judge.
     """
@@ -35,7 +35,7 @@ class RubricJudge:
         self._account = account
 
     def ask_all(self, prompts: Mapping[str, Prompt]) -> Answers:
-        """Answer in order; UserError unless the rules return one score from 0 to 10 per turn."""
+        """Yield answers in order; UserError unless the rules give every turn a score in 0..10."""
         for name, prompt in prompts.items():
             try:
                 yield name, self._ask(prompt)
@@ -68,7 +68,7 @@ class Record:
 
 
 def read(message: str) -> tuple[str, str, list[Record]]:
-    """Environment, goal and trajectories in a judge's user message."""
+    """Return the environment, the goal and the trajectories in a judge's user message."""
     lines = [json.loads(line) for line in message.split("\n") if line.startswith("{")]
     records: list[Record] = []
     for line in lines[1:]:
@@ -83,12 +83,12 @@ def read(message: str) -> tuple[str, str, list[Record]]:
 
 
 def judge(text: JudgeText, goal: str, records: Sequence[Record]) -> Scores:
-    """Scores of every turn of every trajectory; the environment must have a rubric."""
+    """Score every turn of every trajectory; the environment must have a rubric."""
     return [text.score(goal, record.turns, record.completed) for record in records]
 
 
 def answer(scores: Scores, variant: str) -> str:
-    """The scores as JSON text, in the form of `protocol.answer_format`."""
+    """Return the scores as JSON text in the format of `protocol.answer_format`."""
     lists = [[{"turn": i, "score": s} for i, s in enumerate(row)] for row in scores]
     if variant == "trajectory":
         (only,) = lists

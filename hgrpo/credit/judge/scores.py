@@ -1,4 +1,4 @@
-"""Parsing of scores from a judge's answer, and credit from scores."""
+"""Parses the scores in a judge's answer, and converts scores to credit."""
 
 import contextlib
 import json
@@ -18,18 +18,19 @@ _TRAILING_COMMA = re.compile(r",(\s*[}\]])")
 
 
 def parse(text: str, turns: Sequence[int]) -> Scores:
-    """Parse the scores in an answer, in the order of the turns.
+    """Parse the scores in an answer, and return them in the order of the turns.
 
-    Servers that ignore `response_format` put thoughts, text or a fence around the JSON, or numbers
-    in quotes. Such an answer is accepted if it is unambiguous.
+    Servers that ignore `response_format` may add thoughts, text or a code fence around the JSON, or
+    quote numbers. Such an answer is accepted if it is unambiguous.
 
     Args:
-        text: the answer, in the form of `protocol.answer_format`.
+        text: the answer, in the format of `protocol.answer_format`.
         turns: number of turns of each trajectory in the prompt.
 
     Raises:
-        CallError: "malformed" (no JSON of the requested form, or several that differ),
-            "wrong_length" (not exactly one entry per turn) or "out_of_range" (score not in 0..10).
+        CallError: "malformed" (no JSON in the requested format, or several that contradict each
+            other), "wrong_length" (not exactly one entry per turn) or "out_of_range" (a score
+            outside 0..10).
     """
     answer = text.rpartition("</think>")[2].partition("<think>")[0]
     try:
@@ -42,14 +43,14 @@ def parse(text: str, turns: Sequence[int]) -> Scores:
     if not readings:
         raise results[0]
     if any(reading != readings[0] for reading in readings):
-        raise CallError("malformed", "the answer has several lists of scores")
+        raise CallError("malformed", "the answer contains several lists of scores that differ")
     return [[_in_range(score) for score in row] for row in readings[0]]
 
 
 def check(scores: Scores, turns: Sequence[int]) -> None:
     """Raise CallError unless every turn has one finite score from 0 to 10."""
     if [len(row) for row in scores] != list(turns):
-        raise CallError("wrong_length", "expected one score for every turn")
+        raise CallError("wrong_length", "expected exactly one score for every turn")
     for row in scores:
         for score in row:
             _in_range(score)
@@ -61,20 +62,20 @@ def credit(
     returns: Sequence[float],
     normalisation: Normalisation,
 ) -> list[np.ndarray]:
-    """Credit of every turn of a group of K trajectories.
+    """Convert scores to credit for every turn of a group of K trajectories.
 
-    `centred`: (s - m) / 10, where m is the mean score over all judged turns of the group. Failed
-    trajectories also get credit.
-    `share`: s * R / sum(s) within the trajectory, and R / T if all its scores are zero. Credit sums
-    to the return R, so all credit is 0 if R is 0.
+    With `centred`, the credit is (s - m) / 10, where m is the mean score over all judged turns of
+    the group. Turns of failed episodes can also get positive credit.
+    With `share`, it is s * R / sum(s), a share of the trajectory's return R, or R / T if all scores
+    are 0. It sums to R, so it is 0 for all turns if R is 0.
 
     Args:
-        scores: [K] rows of T_k; None for a trajectory without a judgement, which gets uniform
-            credit: zeros if `centred`, R / T if `share`.
-        turns, returns: [K], T_k and R_k.
+        scores: K rows [T_k]; None for a trajectory without a judgement, which gets uniform credit:
+            0 if `centred`, R / T if `share`.
+        turns, returns: T_k and R_k of each trajectory, [K].
 
     Returns:
-        K float64 arrays of [T_k].
+        K float64 arrays [T_k].
     """
     if normalisation == "centred":
         judged = [score for row in scores if row is not None for score in row]
@@ -97,7 +98,7 @@ def _share(row: Sequence[float] | None, length: int, value: float) -> np.ndarray
 
 
 def _values(text: str) -> Iterator[object]:
-    """The outermost JSON objects and lists in a text."""
+    """Yield the outermost JSON objects and lists in a text."""
     at = 0
     while opening := _OPENING.search(text, at):
         try:
@@ -108,12 +109,12 @@ def _values(text: str) -> Iterator[object]:
 
 
 def _read(value: object, turns: Sequence[int]) -> list[list] | CallError:
-    """The scores in a JSON value if it has one entry for each turn."""
+    """Return the scores in a JSON value, or a CallError unless it has one entry per turn."""
     entries = list(_entries(value))
     if any(type(number) is not int for place, _ in entries for number in place):
         return CallError("malformed", "an index is not an integer")
     rows = [[(k, i) for i in range(length)] for k, length in enumerate(turns)]
-    # Some answers count turns from 1, which can only be detected from the whole answer.
+    # Some answers count turns from 1, which can be detected only from the whole answer.
     for shift in (0, 1):
         scores = {(k, i - shift): score for (k, i), score in entries}
         complete = sorted(scores) == [place for row in rows for place in row]
@@ -121,13 +122,13 @@ def _read(value: object, turns: Sequence[int]) -> list[list] | CallError:
             return [[scores[place] for place in row] for row in rows]
     lists = [value.get(key) for key in ("scores", "trajectories")] if type(value) is dict else []
     if any(isinstance(each, list) for each in lists):
-        counts = f"{len(entries)} entries for {sum(turns)} turns, or not one for each turn"
+        counts = f"expected one entry for each of {sum(turns)} turns, got {len(entries)} entries"
         return CallError("wrong_length", counts)
-    return CallError("malformed", "the answer does not contain JSON of the requested form")
+    return CallError("malformed", "the answer does not contain JSON in the requested format")
 
 
 def _entries(value: object, trajectory: object = 0) -> Iterator[tuple[tuple, object]]:
-    """((trajectory, turn), score) of all entries in a JSON value, at any depth."""
+    """Yield ((trajectory, turn), score) for all entries in a JSON value, at any depth."""
     if isinstance(value, dict):
         trajectory = _number(value.get("trajectory", trajectory))
         if "turn" in value:
@@ -149,7 +150,6 @@ def _number(value: object) -> object:
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """A JSON object with lowercase keys; ValueError for duplicate keys."""
     lower = {key.strip().lower(): value for key, value in pairs}
     if len(lower) != len(pairs):
         raise ValueError("duplicate key")
@@ -161,9 +161,9 @@ def _in_range(score: object) -> float:
     if type(score) not in {int, float}:
         raise CallError("malformed", "a score is not a number")
     if not LOWEST <= score <= HIGHEST:
-        raise CallError("out_of_range", "a score is not in 0..10")
+        raise CallError("out_of_range", "a score is outside 0..10")
     return float(score)
 
 
-# NaN and Infinity become None, which is rejected as not a number.
+# Decode NaN and Infinity as None, which is rejected later because it is not a number.
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=lambda name: None)

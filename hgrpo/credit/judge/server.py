@@ -1,4 +1,4 @@
-"""Serves the offline rubric as an OpenAI-compatible chat endpoint."""
+"""Serves the offline rubric through an OpenAI-compatible chat endpoint."""
 
 import hashlib
 import json
@@ -16,16 +16,16 @@ from hgrpo.errors import UserError
 from hgrpo.games.kinds import load
 
 _LARGEST_BODY = 64 * 2**20
-# Faults in order of precedence; a request gets the first one drawn.
+# Faults in order of precedence: if several are drawn for a request, the first one is injected.
 FAULTS = ("rate-limit", "drop", "timeout", "malformed", "wrong-length")
 
 
 class FaultPlan:
-    """Random injection of faults into requests, to test the client.
+    """Draws random faults for requests, to test the client.
 
-    Each fault is drawn independently: with five faults of probability 0.2, 0.8^5 = 33 % of requests
+    Each fault is drawn independently: with five faults of probability 0.2, 0.8^5 = 33% of requests
     are answered without a fault. A draw depends on the seed, the request's body and the number of
-    earlier requests with this body. The order of different requests does not matter.
+    earlier requests with the same body, but not on other requests.
     """
 
     def __init__(self, shares: Mapping[str, float], seed: int):
@@ -35,7 +35,7 @@ class FaultPlan:
         self._lock = threading.Lock()
 
     def draw(self, body: bytes) -> str | None:
-        """The fault of this request, a member of FAULTS, or None."""
+        """Draw the fault of a request: one of `FAULTS`, or None."""
         digest = hashlib.sha256(body).digest()
         with self._lock:
             attempt = self._sent[digest]
@@ -62,17 +62,16 @@ class JudgeServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """The base URL for clients."""
         host, port = self.server_address[:2]
         return f"http://{host}:{port}/v1"
 
     def count(self, fate: str, **tokens: int) -> None:
-        """Count one request by its fate ("answered", "refused" or a fault), and its tokens."""
+        """Count a request by its outcome ("answered", "refused" or a fault), and its tokens."""
         with self._lock:
             self._counts.update({"requests": 1, fate: 1, **tokens})
 
     def stats(self) -> dict[str, int]:
-        """Counts of requests by outcome, and of tokens; every key is always present."""
+        """Return counts of requests by outcome, and of tokens, including zeros."""
         keys = ("requests", "answered", "refused", *FAULTS, "input_tokens", "output_tokens")
         with self._lock:
             return {key: self._counts[key] for key in keys}
@@ -84,7 +83,7 @@ class JudgeServer(ThreadingHTTPServer):
 
 
 class RefusalError(Exception):
-    """A refused request; the default is HTTP status 400."""
+    """A request was refused."""
 
     def __init__(self, message: str, status: int = 400, code: str = "invalid_request"):
         super().__init__(message)
@@ -96,7 +95,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: JudgeServer
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    wbufsize = -1  # buffer writes, so that header and body are sent in one packet
+    wbufsize = -1  # buffered, so that header and body are sent in one packet
 
     def do_GET(self) -> None:
         if self.path == "/stats":
@@ -115,13 +114,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(refusal)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Disable logging, because a log could leak an API key; /stats has the counts."""
+        """Do not log, because a log could leak an API key; /stats returns counts instead."""
 
     def _body(self) -> bytes:
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal() or int(length) > _LARGEST_BODY:
             self.close_connection = True
-            raise RefusalError(f"send a body of at most {_LARGEST_BODY} bytes", 413, "body")
+            raise RefusalError(f"the body must have at most {_LARGEST_BODY} bytes", 413, "body")
         return self.rfile.read(int(length))
 
     def _complete(self, body: bytes) -> None:
@@ -159,9 +158,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def complete(body: bytes, fault: str | None = None) -> dict:
-    """Answer a request with a completion, corrupted by `fault` if given.
+    """Return the completion that answers a request, corrupted by `fault` unless it is None.
 
-    RefusalError if `EndpointJudge` could not have sent the request.
+    Raises RefusalError unless the request has the format of `EndpointJudge`.
     """
     try:
         request = json.loads(body)
@@ -172,9 +171,9 @@ def complete(body: bytes, fault: str | None = None) -> dict:
         scores = rubric.judge(load(environment).judge_text(), goal, records)
         content = rubric.answer(scores, variant)
     except (AttributeError, LookupError, TypeError, ValueError, StopIteration, UserError) as error:
-        raise RefusalError(f"not a request of hgrpo's judge: {error}") from None
+        raise RefusalError(f"not a request from hgrpo's judge: {error}") from None
     if model != RUBRIC:
-        raise RefusalError(f"only {RUBRIC!r} is served, not {model!r}", 404, "model_not_found")
+        raise RefusalError(f"expected model {RUBRIC!r}, got {model!r}", 404, "model_not_found")
     if fault == "wrong-length":
         scores[-1].pop()
         content = rubric.answer(scores, variant)

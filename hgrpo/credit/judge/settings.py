@@ -1,4 +1,4 @@
-"""Keys of a method's `credit:` section besides `kind: judge`."""
+"""Settings of the judge, in a method's `credit:` section."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 from hgrpo.credit.settings import SumsTo
 from hgrpo.credit.to_go import ToGoSettings
 
-# OpenAI's list prices, so that a method file only has to set the model. All of these models accept
+# OpenAI's list prices, so that a method file has to set only the model. All listed models accept
 # a temperature and a strict JSON schema. Dated snapshots may have different prices.
 OPENAI = "https://api.openai.com/v1"
 AS_OF = "2026-08"
@@ -35,14 +35,14 @@ Normalisation = Literal["centred", "share"]
 
 
 class Settings(ToGoSettings):
-    """The judge: its model, calls, prices, caps and limits.
+    """The judge's model, calls, prices, caps and limits.
 
-    Caps apply to all calls of a study to one model at one address, over all seeds, rounds, methods
-    and resumed runs. Cached answers do not count. `max_calls: 0` allows only cached answers, and
-    null removes a cap.
+    The caps `max_calls` and `max_dollars` apply to all calls of a study to one model at one
+    address, over all seeds, rounds, methods and resumed runs. Cached answers do not count.
+    `max_calls: 0` allows only cached answers, and null removes a cap.
     """
 
-    # Errors do not show values, because a user may put the API key itself into `api_key_env`.
+    # Hide values in errors, because a user may put the API key itself into `api_key_env`.
     model_config = ConfigDict(hide_input_in_errors=True)
 
     uses = ("judge_text",)
@@ -52,28 +52,30 @@ class Settings(ToGoSettings):
 
     model: str = Field(
         min_length=1,
-        description="name of the language model; `offline-rubric`: rules without a language model",
+        description="name of the language model; `offline-rubric`: score by rules instead",
     )
     base_url: str = Field(
         OPENAI,
-        description="base URL of the server; `service`: the offline rubric in this process; part "
-        "of the cache's key",
+        description="base URL of the server; `service`: run the offline rubric in this process. "
+        "Cached answers are reused only for the same URL",
     )
     api_key_env: str | None = Field(
         "OPENAI_API_KEY",
-        description="environment variable with the API key; null if the server requires no key",
+        description="environment variable with the API key; null: the server requires no key",
     )
-    variant: Variant = Field("trajectory", description="unit scored by one call")
+    variant: Variant = Field("trajectory", description="what one call scores")
     normalisation: Normalisation = Field(
         "centred",
         description="centred: (score - group mean) / 10; share: score * return / sum of scores",
     )
     temperature: float = Field(0.0, ge=0, le=2, description="sampling temperature of the judge")
     timeout_s: float = Field(
-        30.0, gt=0, description="timeout for connecting, and for each wait for data"
+        30.0, gt=0, description="timeout of connecting, and of each wait for data"
     )
     retries: int = Field(3, ge=0, description="maximum retries after the first attempt")
-    backoff_s: float = Field(1.0, ge=0, description="first pause; doubles with every attempt")
+    backoff_s: float = Field(
+        1.0, ge=0, description="pause before the first retry; doubled for each further retry"
+    )
     concurrency: int = Field(8, gt=0, description="maximum concurrent calls per job")
     max_calls: int | None = Field(
         ge=0,
@@ -83,8 +85,8 @@ class Settings(ToGoSettings):
     max_dollars: float | None = Field(
         5.0,
         ge=0,
-        description="maximum dollars per study for this model at this address; calls without an "
-        "answer count at a high estimate",
+        description="maximum dollars per study for this model at this address; if a call returns "
+        "no token usage, a high estimate of its cost counts",
     )
     dollars_per_million_input: float = Field(
         ge=0,
@@ -92,42 +94,42 @@ class Settings(ToGoSettings):
         "`offline-rubric`",
     )
     dollars_per_million_output: float = Field(
-        ge=0, description="price per million output tokens; default: as for input"
+        ge=0, description="price per million output tokens; same default"
     )
     thinking_tokens: int = Field(
-        0, ge=0, description="additional output tokens for a reasoning model"
+        0, ge=0, description="additional output tokens allowed for reasoning"
     )
     fallback_limit: float = Field(
         0.1,
         ge=0,
         le=1,
-        description="maximum share of a step's trajectories without a judgement; above it, the "
-        "round fails",
+        description="maximum share of a step's trajectories without a judgement; the round fails "
+        "if it is exceeded",
     )
 
     @property
     def label_remark(self) -> str:
-        """The remark "(offline rubric)" with the rubric as judge, else ""."""
+        """ "(offline rubric)" if the rubric is the judge, else ""."""
         return "(offline rubric)" if self.model == RUBRIC else ""
 
     @property
     def sums_to(self) -> SumsTo:
-        """The return with normalisation `share`; "" with `centred` or `to_go`."""
+        """ "return" with normalisation `share` and without `to_go`, else ""."""
         return "return" if self.normalisation == "share" and self.to_go is None else ""
 
     @property
     def environment_variables(self) -> Mapping[str, str]:
-        """Map the API key's variable to the error if it is not set; empty without a key."""
+        """Map the API key's variable to the error message if it is not set; {} without a key."""
         if self.base_url == SERVICE or self.api_key_env is None:
             return {}
         return {
-            self.api_key_env: f"the key of the judge {self.model} at {self.base_url} is missing: "
-            f"set the environment variable {self.api_key_env} (or set credit.api_key_env to "
+            self.api_key_env: f"the API key of judge {self.model} at {self.base_url} is missing: "
+            f"set the environment variable {self.api_key_env} (or set `credit.api_key_env` to "
             "another variable, or to null if the server requires no key)"
         }
 
     def outside_calls(self, groups: int, rollouts: int) -> str:
-        """Maximum number of external calls, without retries, and the caps."""
+        """Describe the maximum number of calls to the server, without retries, and the caps."""
         if self.base_url == SERVICE:
             return ""
         calls = groups * (rollouts if self.variant == "trajectory" else 1)
@@ -136,7 +138,7 @@ class Settings(ToGoSettings):
         few = self.max_calls is not None and self.max_calls < calls
         return (
             f"up to {calls:,} calls to {self.model} at {self.base_url}, not counting retries; "
-            "cached answers need no call"
+            "no calls for cached answers"
             + (f"; caps of the study: {caps}" if caps else "")
             + ("; CAUTION: the run may stop at max_calls" if few else "")
         )
@@ -144,16 +146,15 @@ class Settings(ToGoSettings):
     @model_validator(mode="before")
     @classmethod
     def _fill_in(cls, section: Any) -> Any:
-        """Fill in prices and the call cap from the model and its address."""
         if not isinstance(section, Mapping):
             return section
         model, base_url = section.get("model"), section.get("base_url", OPENAI)
         if not isinstance(model, str) or not isinstance(base_url, str):
-            # Field validation reports this mistake, so do not also report missing prices.
+            # Validation reports the wrong type, so prevent an additional error about prices.
             return dict.fromkeys(_PRICES, 0.0) | {"max_calls": None} | dict(section)
         if base_url == SERVICE and model != RUBRIC:
             raise ValueError(
-                f"base_url `{SERVICE}` serves only {RUBRIC}; OpenAI's address is {OPENAI}"
+                f"`base_url: {SERVICE}` requires `model: {RUBRIC}`; OpenAI's address is {OPENAI}"
             )
         filled = dict(section)
         known = {RUBRIC: (0.0, 0.0)}  # free at every address
@@ -164,8 +165,8 @@ class Settings(ToGoSettings):
         missing = [name for name in _PRICES if name not in filled]
         if missing:
             raise ValueError(
-                f"the price of this model at this address is unknown: set {' and '.join(missing)} "
-                f"(known at {OPENAI}, as of {AS_OF}: {', '.join(AT_OPENAI)})"
+                f"the price of this model at this address is unknown; set {' and '.join(missing)} "
+                f"(models with known prices at {OPENAI}, as of {AS_OF}: {', '.join(AT_OPENAI)})"
             )
         free = all(filled[name] == 0 for name in _PRICES)
         return {"max_calls": None if free else MAX_PAID_CALLS} | filled
@@ -175,16 +176,16 @@ class Settings(ToGoSettings):
     def _one_spelling(cls, text: str) -> str:
         return text.rstrip("/")
 
-    # These messages contain no values: `api_key_env` and `base_url` may hold secrets.
+    # The messages contain no values, because `api_key_env` and `base_url` may contain secrets.
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.api_key_env is not None and not re.fullmatch(r"[A-Za-z_]\w*", self.api_key_env):
-            raise ValueError("api_key_env must be the name of an environment variable")
+            raise ValueError("`api_key_env` must be the name of an environment variable")
         if self.base_url == SERVICE:
             return self
         if not re.fullmatch(_ADDRESS, self.base_url):
             raise ValueError(
-                "base_url must be `service` or an http(s) address without a user, a password, a "
-                "query or a fragment"
+                "`base_url` must be `service`, or an http(s) address without user, password, query "
+                "or fragment"
             )
         return self

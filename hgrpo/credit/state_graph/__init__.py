@@ -1,18 +1,18 @@
-"""Credit from the graph of states that a group's rollouts share, by one configurable assigner.
+"""Configurable assigner that computes credit from the graph of states in a group's rollouts.
 
-Rollouts of a task often reach the same state. An action's value there is estimated from the ends of
-the rollouts that took it. docs/methods.md lists the methods that the settings express, from GiGPO
-to GraphHCA, with their papers.
+Rollouts of a task often reach the same state. The value of an action in a state is estimated from
+the outcomes of the rollouts that took it. docs/methods.md lists the methods that can be configured,
+from GiGPO to GraphHCA, with their papers.
 
 With `mixture: sum`, turn t of a rollout gets
 
     advantage_t = w_traj * A_traj + sum_j w_j * norm_j(credit_j(value_j(graph(key_j))))
 
-The settings cannot express:
+Not supported are:
 - TIGPO's memory of earlier updates and its task scheduler (https://arxiv.org/abs/2609.03383)
 - clusters that depend on the order of rollouts
 - learned scores
-- the importance ratios of whole turns in GRAFT and GAGPO, which belong to the loss
+- the importance ratios of whole turns in GRAFT and GAGPO, which are part of the loss
 """
 
 from typing import TYPE_CHECKING
@@ -27,9 +27,9 @@ __all__ = ["Settings", "make"]
 
 
 def make(settings: Settings, context: Context) -> "StateGraphCredit":
-    """Make the assigner, which may read hidden states of the context's policy.
+    """Create the assigner.
 
-    The import is here because it loads scipy, which reading a study does not need.
+    The import is local because it loads scipy, which is not required to read a study.
     """
     from hgrpo.credit.state_graph.assigner import StateGraphCredit
 

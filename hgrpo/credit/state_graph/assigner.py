@@ -32,10 +32,10 @@ GIGPO = Term(value="mc_mean", credit="G-V")
 
 
 class StateGraphCredit(CreditAssigner):
-    """Compares the turns that a group's rollouts took in the same state.
+    """Compares turns of a group's rollouts that started in the same state.
 
-    The credit of a group depends only on that group, and not on the order of its rollouts. It is
-    the final advantage, which includes the weighted advantage of the trajectory.
+    The credit of a group does not depend on other groups or on the order of its rollouts. It is the
+    final advantage, which includes the weighted advantage of the trajectory.
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -66,8 +66,8 @@ class StateGraphCredit(CreditAssigner):
         if self.settings.needs_policy:
             hidden = prompt_states(self.context.policy, trajectories)
         graph_of = graphs(trajectories, turns, self.settings, hidden)
-        # The diagnostics describe the graph of the first term that reads a graph, or else the graph
-        # of the first term's key.
+        # The diagnostics are about the graph of the first term that reads a graph, or of the first
+        # term if no term reads one.
         main = graph_of(next((term.key for term in terms if term.reads_graph), terms[0].key))
         parts = [
             self._part(term, graph_of(term.key) if term.reads_graph else main, turns, rollout)
@@ -97,9 +97,9 @@ def graphs(
     settings: Settings,
     hidden: np.ndarray | None = None,
 ) -> Callable[[Key], Graph]:
-    """Return a cached function from key to graph.
+    """Return a cached function that maps a key to its graph.
 
-    `hidden` [N, D] are the policy's hidden states before the turns' replies, or None if no key
+    `hidden` [N, D] are the policy's hidden states before the turns' replies; None if no key
     requires them.
     """
     rules = settings.timeout, settings.failure
@@ -120,14 +120,14 @@ def graphs(
 
 
 def mixed(parts: Sequence[Normalised], settings: Settings, turns: Turns) -> np.ndarray:
-    """Mix the scaled credits c_j of the terms, with weights w_j, into the step advantage [N].
+    """Combine the scaled credits c_j of the terms, with weights w_j, to the step advantage [N].
 
     Mixture `sum` gives sum_j w_j c_j. `renormalise_present` gives the weighted mean of HGPO,
     sum_j w_j c_j / sum_j w_j, over the terms that are present at a turn ("Hierarchy-of-Groups
     Policy Optimization for Long-Horizon Agentic Tasks", https://arxiv.org/abs/2602.22817). A term
     is present at a turn if `Normalised.present` is true there and the turn has at least
     `key.history` earlier turns. With `drop_zero`, a term with a credit of exactly 0 counts as
-    absent, as in HGPO's code. A turn without any present term gets 0.
+    absent, as in HGPO's code. A turn at which no term is present gets 0.
     """
     total = np.zeros(len(turns))
     if settings.mixture == "sum":

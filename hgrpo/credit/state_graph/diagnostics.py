@@ -1,4 +1,4 @@
-"""Log entries about the step advantage, such as its correlation with GiGPO's."""
+"""Log entries about the step advantage, such as its correlation with that of GiGPO."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,18 +11,18 @@ from hgrpo.credit.state_graph.settings import Settings
 
 
 class Correlation:
-    """Pearson correlation of two series, accumulated in chunks."""
+    """Accumulates the Pearson correlation of two series in chunks."""
 
     def __init__(self) -> None:
         self._moments = np.zeros((3, 3))
 
     def add(self, x: np.ndarray, y: np.ndarray) -> None:
-        """Add the next chunk of both series, [n] each."""
+        """Add a chunk of both series, [n] each."""
         rows = np.stack([np.ones(len(x)), x, y])
         self._moments += rows @ rows.T
 
     def value(self) -> float | None:
-        """The correlation; None if a series is constant."""
+        """Return the correlation so far; None if a series is constant."""
         n = max(self._moments[0, 0], 1.0)
         mean = self._moments[0, 1:] / n
         covariance = self._moments[1:, 1:] / n - np.outer(mean, mean)
@@ -54,11 +54,11 @@ class Tally:
 
         Args:
             turns: the group's turns.
-            graph: the graph with the states and transitions to count.
+            graph: the graph whose states and transitions are counted.
             parts: scaled credits of each term.
-            step: step advantage [N], the mixture of the terms.
-            gigpo: step credit of GiGPO on the same graph [N].
-            grpo: advantage of each turn's rollout [N].
+            step: step advantage [N], from `mixed`.
+            gigpo: GiGPO's step advantage on the same graph, [N].
+            grpo: advantage of each turn's rollout, [N].
         """
         visits = np.bincount(graph.state, minlength=graph.n_states)
         first = np.unique(graph.transition[graph.counted], return_index=True)[1]
@@ -78,16 +78,16 @@ class Tally:
         self._to_grpo.add(step, grpo)
 
     def report(self) -> dict[str, float]:
-        """Log entries; undefined ones are omitted.
+        """Return the log entries; undefined entries are omitted.
 
         - `step_nonzero_share`: share of turns with a nonzero step advantage
-        - `state_single_share`: share of turns in a state that was visited once
+        - `state_single_share`: share of turns in a state with a single visit
         - `state_one_rollout_share`: share of turns in a state that only one rollout visited
-        - `step_floored_share`: share of turns at which any term divided by its floor
+        - `step_floored_share`: share of turns at which the floor applied in any term
         - `action_stochastic_share`: share of (state, action) pairs with several successors
-        - `step_to_trajectory`: mean |step advantage| divided by mean |trajectory term|
-        - `step_corr_gigpo`: Pearson correlation of step advantage and GiGPO's on the same graph
-        - `step_corr_grpo`: Pearson correlation of step advantage and the trajectory's advantage
+        - `step_to_trajectory`: mean |step advantage| / mean |weighted trajectory advantage|
+        - `step_corr_gigpo`: Pearson correlation with GiGPO's step advantage on the same graph
+        - `step_corr_grpo`: Pearson correlation of step and trajectory advantage
         """
         sums = self._sums
         if not sums["turns"]:

@@ -1,7 +1,7 @@
-"""The turns of a group as arrays, and its graph: states, and one transition per turn.
+"""A group's turns as arrays, and its graph of states, with one transition per turn.
 
-N(s, a, x) is the number of turns in which action a led from state s to x, including repeats within
-a rollout. The graph does not store N, because a sum over turns counts each transition N times.
+N(s, a, x) is the number of turns in which action a led from state s to state x, including repeated
+visits within a rollout. It is not stored, because sums over turns include each transition N times.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -27,7 +27,7 @@ class Turns:
         time: int [N], the turn's index in its rollout, from 0.
         last: int [M], index in 0..N-1 of the last turn of each rollout that has turns.
         action: int [N], index of the turn's command; equal `action_key`s share an index.
-        inadmissible: bool [N], whether the action was inadmissible.
+        inadmissible: bool [N], whether the turn's action was inadmissible.
     """
 
     lengths: np.ndarray
@@ -44,23 +44,23 @@ class Turns:
 
     @cached_property
     def remaining(self) -> np.ndarray:
-        """Number of turns that follow in the same rollout, int [N]."""
+        """Number of later turns in the same rollout, int [N]."""
         return self.lengths[self.rollout] - 1 - self.time
 
 
 def action_key(action: str) -> str:
-    """The command, lowercased and stripped; "<invalid>" for every reply without a command."""
+    """Return the lowercased, stripped command; "<invalid>" for a reply without a command."""
     return action.strip().lower() or "<invalid>"
 
 
 def numbered(labels: Iterable[Hashable]) -> np.ndarray:
-    """Number labels 0, 1, .. in order of first appearance, int [N]; equal labels share a number."""
+    """Number labels 0, 1, ... by first appearance, int [N]; equal labels get the same number."""
     known: dict[Hashable, int] = {}
     return np.array([known.setdefault(label, len(known)) for label in labels], dtype=np.int64)
 
 
 def flatten(trajectories: Sequence[Trajectory]) -> Turns:
-    """All turns of the trajectories, in order."""
+    """Return all turns of the trajectories, in order."""
     lengths = np.array([len(trajectory.turns) for trajectory in trajectories], dtype=np.int64)
     ends = np.cumsum(lengths)
     rollout = np.repeat(np.arange(len(lengths)), lengths)
@@ -80,16 +80,17 @@ def flatten(trajectories: Sequence[Trajectory]) -> Turns:
 
 @dataclass(frozen=True)
 class Graph:
-    """One transition per turn, between S states and two sinks.
+    """Graph of S states and two sinks (success and failure), with one transition per turn.
 
     Attributes:
         n_states: S.
         n_pairs: number of distinct (state, action) pairs.
         state: int [N], the state of each turn, from 0 to S - 1.
         pair: int [N], the turn's (state, action) pair, from 0 to n_pairs - 1.
-        successor: int [N], the next state, S for success, S + 1 for failure, or UNKNOWN for a turn
-            that is not counted.
-        clamped: int [C], states with a fixed Bellman value of 0, even if a rollout won from there.
+        successor: int [N], state after the turn: S is the success sink, S + 1 the failure sink, and
+            UNKNOWN marks a turn that is excluded from statistics (not "counted").
+        clamped: int [C], states with a fixed Bellman value of 0, even if a rollout that visited the
+            state succeeded.
     """
 
     n_states: int
@@ -106,12 +107,12 @@ class Graph:
 
     @cached_property
     def counted(self) -> np.ndarray:
-        """Whether the turn's successor is known, so that statistics include it; bool [N]."""
+        """Whether the turn's successor is known, so that statistics include the turn, bool [N]."""
         return self.successor != UNKNOWN
 
     @cached_property
     def backed_up(self) -> np.ndarray:
-        """Whether the turn is counted and its state not clamped, bool [N], for backups."""
+        """Whether Bellman backups use the turn: counted, and from a state not clamped, bool [N]."""
         return self.counted & ~np.isin(self.state, self.clamped)
 
     @cached_property
@@ -126,7 +127,7 @@ class Graph:
 
     @cached_property
     def actions(self) -> np.ndarray:
-        """Number of distinct actions of counted turns in each state, int [S]."""
+        """Number of distinct actions in the counted turns of each state, int [S]."""
         state_of = np.full(self.n_pairs, UNKNOWN)
         state_of[self.pair[self.counted]] = self.state[self.counted]
         return np.bincount(state_of[state_of != UNKNOWN], minlength=self.n_states)
@@ -135,7 +136,7 @@ class Graph:
         """Weight mu(a|s) P(x|s,a) / N(s,a,x) of each turn, [N]; the weights of a state sum to 1.
 
         With mu `count`, mu(a|s) is the action's share of the state's counted turns. With `uniform`,
-        it is equal for all actions of these turns. A turn that is not counted has weight 0.
+        it is equal for all actions in these turns. Turns that are not counted have weight 0.
         """
         if mu == "count":
             weight = self.visits[self.state]
@@ -146,28 +147,28 @@ class Graph:
 
 
 def sums(values: np.ndarray, bucket: np.ndarray, size: int) -> np.ndarray:
-    """Sum of values [N] in each bucket, float [size]; bucket is int [N] below `size`."""
+    """Sum the values [N] of each bucket, float [size]; `bucket`, int [N], is in [0, size)."""
     return np.bincount(bucket, weights=values, minlength=size)
 
 
 def means(
     values: np.ndarray, bucket: np.ndarray, size: int, counted: np.ndarray, empty: float = np.nan
 ) -> np.ndarray:
-    """Mean of counted values [N] in each bucket, float [size]; `empty` for empty buckets."""
+    """Average the counted values [N] of each bucket, float [size]; `empty` if there are none."""
     total = sums(np.where(counted, values, 0.0), bucket, size)
     number = sums(counted, bucket, size)
     return np.divide(total, number, out=np.full(size, empty), where=number > 0)
 
 
 def first_visits(graph: Graph, turns: Turns) -> Graph:
-    """The graph that counts only a rollout's first turn with each (state, action) pair."""
+    """Return a graph that counts only a rollout's first turn with each (state, action) pair."""
     rollout_pair = turns.rollout * graph.n_pairs + graph.pair
     first = np.isin(np.arange(len(turns)), np.unique(rollout_pair, return_index=True)[1])
     return replace(graph, successor=np.where(first, graph.successor, UNKNOWN))
 
 
 def observed_ends(turns: Turns, timeout: str, failure: str) -> np.ndarray:
-    """Indices, int [E], of last turns that lead into the observed final state, not a sink."""
+    """Return indices [E] of last turns whose successor is the observed final state, not a sink."""
     rollout = turns.rollout[turns.last]
     stopped, lost = turns.truncated[rollout], ~turns.success[rollout]
     seen = np.where(stopped, timeout in ("observed", "clamp"), failure == "observed")
@@ -179,17 +180,17 @@ def build_graph(
 ) -> Graph:
     """Build the graph of N turns.
 
-    The last turn of a success leads into the success sink. `timeout` determines the successor of
-    the last turn of truncated rollouts, and `failure` that of all other failed rollouts.
+    The successor of the last turn of a successful rollout is the success sink. `timeout` determines
+    the successor of the last turn of truncated rollouts, and `failure` that of other failed
+    rollouts:
     - `fail`, `absorb`: the failure sink.
-    - `observed`: the state observed after the turn, a dead end unless another turn left it.
-    - `clamp`: as `observed`, but the state's Bellman value is 0, even if another rollout won from
-      there.
+    - `observed`: the state observed after the turn, a dead end if no other turn starts in it.
+    - `clamp`: as `observed`, but with a Bellman value of 0, see `Graph.clamped`.
     - `drop`: unknown, so the turn is not counted.
 
     Args:
-        state: int [N + E], the states of the turns, then the states that the turns of
-            `observed_ends` led into.
+        state: int [N + E], the states of the turns, then the final states after the turns of
+            `observed_ends`.
         timeout, failure: as in `Settings`.
     """
     n_states = int(state.max(initial=-1)) + 1

@@ -1,4 +1,4 @@
-"""State keys: which turns were taken in the same state."""
+"""State keys, which define whether two turns started in the same state."""
 
 from collections.abc import Callable, Hashable, Sequence
 from difflib import SequenceMatcher
@@ -12,13 +12,13 @@ from hgrpo.credit.state_graph.settings import Key
 from hgrpo.errors import UserError
 from hgrpo.trajectories.trajectory import FinalState, Trajectory, Turn
 
-# Rounding moves a cosine by less than this.
+# Upper bound of the rounding error of a cosine.
 _ROUNDING = 1e-6
 
 
 def _struct(turn: Turn | FinalState) -> Hashable:
     if not turn.state:
-        raise UserError("state graph: this round has no state fingerprints; play it again")
+        raise UserError("state graph: this round has no state fingerprints; run the round again")
     return turn.state, turn.commands
 
 
@@ -39,21 +39,22 @@ def states(
 ) -> np.ndarray:
     """Number the states of turns, ignoring `key.history`.
 
-    With `noop: carry`, an inadmissible action leaves the agent in the same state. The observation
-    after it is ignored, because it may be the same text in every state ("Nothing happens.").
+    With `noop: carry`, the state after an inadmissible action is the same as before it. The
+    observation after it is ignored, because its text may be the same in every state ("Nothing
+    happens.").
 
     Args:
-        trajectories: the rollouts of one task, with N turns in all.
-        ended: int [E], indices of trajectories whose final states are also numbered.
+        trajectories: the rollouts of one task, with N turns in total.
+        ended: int [E], indices of trajectories whose final states are numbered, too.
         hidden: float [N, D], the policy's hidden states before the turns' replies. Used only with
             `state: hidden`, which does not support `ended`.
 
     Returns:
-        Integers [N + E], equal for equal states. First come the turns' states, then the final
-        states of the trajectories `ended`, in ascending order of their indices.
+        Integers [N + E] that are equal for equal states: first the states of the turns, then the
+        final states of the trajectories `ended`, in ascending order of their indices.
 
     Raises:
-        UserError: the turns have no fingerprints, as in an older round.
+        UserError: the turns have no fingerprints, because the round is from an older version.
         RuntimeError: a trajectory has no final state.
     """
     turn_labels = iter(_labels(trajectories, key, hidden))
@@ -76,7 +77,6 @@ def states(
 def _labels(
     trajectories: Sequence[Trajectory], key: Key, hidden: np.ndarray | None
 ) -> list[Hashable]:
-    """The label of each turn's state before applying `noop: carry`."""
     if key.state == "hidden":
         return cosine_clusters(hidden, key.theta).tolist()
     label_of = LABELS[key.state]
@@ -98,7 +98,7 @@ def clusters(texts: set[str], theta: float) -> dict[str, str]:
     result: dict[str, str] = {}
     heads: list[str] = []
     for text in sorted(texts):
-        # SequenceMatcher caches its analysis of the second text.
+        # Keep the second text fixed, because SequenceMatcher caches its analysis.
         matcher = SequenceMatcher(None, "", text, autojunk=False)
         for head in heads:
             matcher.set_seq1(head)
@@ -115,18 +115,19 @@ def clusters(texts: set[str], theta: float) -> dict[str, str]:
 def with_history(
     state: np.ndarray, turns: Turns, key: Key, ends: np.ndarray | None = None
 ) -> np.ndarray:
-    """Number each state together with the `key.history` states before it, int [N + E].
+    """Number the sequences of each state and the `key.history` states before it, int [N + E].
 
-    A turn with fewer than `key.history` earlier turns matches only turns with equally many.
+    A turn with fewer than `key.history` earlier turns can match only turns with the same number of
+    earlier turns.
 
     Args:
-        state: int [N + E], the states of the turns, then the states that the turns `ends` led into.
+        state: int [N + E], the states of the turns, then the final states after the turns `ends`.
         ends: int [E], indices of last turns of rollouts, or None.
     """
     if key.history == 0:
         return state
     n = len(turns)
-    # A turn adds its state, and optionally its action, to the history of the next turn.
+    # Each turn adds its state, and optionally its action, to the history of the next turn.
     step = state[:n]
     if key.history_actions:
         step = numbered(zip(step.tolist(), turns.action.tolist(), strict=True))
@@ -146,7 +147,7 @@ def with_history(
 
 
 def cosine_clusters(states: np.ndarray, theta: float) -> np.ndarray:
-    """Cluster index of each row of hidden states [N, D], int [N], as in BiPACE.
+    """Cluster the rows of hidden states [N, D] as in BiPACE; returns cluster indices, int [N].
 
     "Bisimulation-Guided Policy Optimization with Action Counterfactual Estimation for LLM Agents",
     https://arxiv.org/abs/2606.25556.

@@ -1,4 +1,4 @@
-"""Normalisation of credit: centring, scaling and weighting for turns and whole rollouts."""
+"""Centres, scales and weights the credit of turns, and computes the advantages of rollouts."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from hgrpo.credit.state_graph.graph import Graph, Turns, means, sums
 from hgrpo.credit.state_graph.settings import Settings, Term
 
 EPS = 1e-6
-# A standard deviation below this counts as 0, because rounding makes equal values differ.
+# Treat a standard deviation below this as 0, because equal values may differ by rounding.
 ZERO = 1e-12
 # `gate: sign` treats an absolute credit below this as 0, so that rounding errors do not become +-1.
 ZERO_SIGN = 1e-9
@@ -20,9 +20,9 @@ class Normalised:
 
     Attributes:
         credit: float [N].
-        present: bool [N], whether the turn's raw credit is defined and, with `scope: state`, the
-            gate admits its state.
-        floored: bool [N], whether the credit was divided by the floor instead of the deviation.
+        present: bool [N], whether the turn's raw credit is defined and, with `scope: state`, its
+            state passes the gate.
+        floored: bool [N], whether the floor was used as divisor instead of the deviation.
     """
 
     credit: np.ndarray
@@ -33,12 +33,12 @@ class Normalised:
 def normalise(raw: np.ndarray, graph: Graph, term: Term) -> Normalised:
     """Scale raw credits by the term's scope, std and gate.
 
-    Raw credits are [N], with NaN for turns without credit, which get 0. Scope `none` leaves all
-    other credits unchanged. The other scopes normalise over the turns of a state or of the group,
-    with statistics over counted turns. Credits are exactly 0 if they are all equal within their
-    scope, or if the gate excludes their state. There are two exceptions: `std: mu_pop` does not
-    centre, so equal credits do not become 0, and `gate: sign` gives a state's single turn the sign
-    of its credit.
+    Raw credits are [N]; turns with NaN have no credit and get 0. Scope `none` leaves all other
+    credits unchanged. The other scopes normalise over the turns of a state or of the group, with
+    statistics over counted turns. The result is exactly 0 if all credits in the scope are equal or
+    the state does not pass the gate. There are two exceptions: `std: mu_pop` does not centre, so
+    equal credits do not become 0, and with `gate: sign`, the only turn of a state gets the sign of
+    its credit.
     """
     defined = ~np.isnan(raw)
     raw = np.where(defined, raw, 0.0)
@@ -81,13 +81,13 @@ def _divisor(spread: np.ndarray, term: Term) -> np.ndarray:
 
 
 def action_factor(graph: Graph, shrink: float, lone: str) -> np.ndarray:
-    """Factor by which to multiply the mean credit Q - V of each turn's action, [N].
+    """Return the factor for the mean credit Q - V of each turn's action, [N].
 
-    n is the number of counted turns with the turn's state and action. `shrink` shrinks the action's
+    n is the number of counted turns with the turn's state and action. `shrink` moves the action's
     value towards the state's, (n Q + shrink V) / (n + shrink), as in ECPO ("When Denser Credit Is
     Not Enough: Evidence-Calibrated Policy Optimization for Long-Horizon LLM Agent Training",
     https://arxiv.org/abs/2606.05885). Minus V, this is n / (n + shrink) times Q - V. With `lone:
-    loo`, an action taken once is compared only with the m - 1 other visits to its state, as in
+    loo`, an action taken once is compared with the m - 1 other visits to its state only, as in
     BiPACE ("Bisimulation-Guided Policy Optimization with Action Counterfactual Estimation for LLM
     Agents", https://arxiv.org/abs/2606.25556). This is m / (m - 1) times G - V.
     """
@@ -100,11 +100,11 @@ def action_factor(graph: Graph, shrink: float, lone: str) -> np.ndarray:
 
 
 def variance_gate(returns: np.ndarray, graph: Graph, scale: float) -> np.ndarray:
-    """Weight of each turn's state, tanh(m / scale) * B / (B + W + 1e-6), [N], as in ECPO.
+    """Return the weight tanh(m / scale) * B / (B + W + 1e-6) of each turn's state, [N], as in ECPO.
 
-    m is the number of counted turns in the state. B is the variance between actions: that of their
-    mean returns, weighted by the actions' counts. W is the variance within actions: the mean of the
-    variance of `returns` [N] per action, with the same weights. See `action_factor` for ECPO.
+    m is the number of counted turns in the state. B is the variance of the actions' mean returns,
+    and W the mean over actions of the variance of an action's `returns` [N], both weighted by the
+    number of turns with the action. See `action_factor` for ECPO's paper.
     """
     counted = graph.counted
     state = means(returns, graph.state, graph.n_states, counted, empty=0.0)[graph.state]
@@ -116,17 +116,17 @@ def variance_gate(returns: np.ndarray, graph: Graph, scale: float) -> np.ndarray
 
 
 def rollout_advantages(turns: Turns, settings: Settings) -> np.ndarray:
-    """Advantage A_traj of each turn's rollout, [N]; 0 for a single score and for equal scores.
+    """Return the advantage A_traj of each turn's rollout, [N]; 0 if all scores are equal.
 
-    Statistics use one score per rollout with rows `once`, and one per turn with `cross_steps`. With
-    `alive`, each turn number has separate statistics over the rollouts that reached it. The scores
-    of a rollout's turns differ only with `invalid: row`, where an inadmissible action lowers the
-    score of its own turn. Mode `mean` subtracts the mean score. Mode `mean_std` is GRPO
+    Statistics are over one score per rollout with rows `once`, and one per turn with `cross_steps`.
+    With `alive`, each turn number has separate statistics over the rollouts that reached it. Scores
+    differ between the turns of a rollout only with `invalid: row`, where an inadmissible action
+    lowers the score of its own turn. Mode `mean` subtracts the mean score. Mode `mean_std` is GRPO
     ("DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
     https://arxiv.org/abs/2402.03300) with the sample deviation (n - 1). Mode `loo` is RLOO ("Back
     to Basics: Revisiting REINFORCE Style Optimization for Learning from Human Feedback in LLMs",
-    https://arxiv.org/abs/2402.14740): the score minus the mean of the other scores, or `lone`
-    without others.
+    https://arxiv.org/abs/2402.14740): the score minus the mean of the other scores, or
+    the advantage by rule `lone` if there are no other scores.
     """
     rule = settings.trajectory
     scores = settings.scale * turns.success
@@ -149,13 +149,13 @@ def rollout_advantages(turns: Turns, settings: Settings) -> np.ndarray:
 
 
 def _lone(scores: np.ndarray, rule: str) -> np.ndarray:
-    """Advantage [K] of each rollout at turns that no other rollout reached."""
+    """Return the advantage [K] of each rollout at turn numbers that no other rollout reached."""
     others = (scores.sum() - scores) / max(1, len(scores) - 1)
     return scores - {"zero": scores, "return": 0.0, "group": others}[rule]
 
 
 def _advantages(scores: np.ndarray, mode: str, lone: np.ndarray) -> np.ndarray:
-    """Advantages [n] of the compared rollouts; `lone` [n] applies to a single rollout."""
+    """Return advantages [n] from scores [n], or `lone` [n] if n is 1."""
     if len(scores) < 2:
         return lone
     if (deviation := scores.std(ddof=1)) < ZERO:

@@ -13,7 +13,7 @@ CREDITS = {
     "bellman": {"Q-V", "td", "gain", "succ", "logratio"},
     "dist": {"dist_pow"},
 }
-# These credits are differences from the value of the turn's own state, so 0 means average.
+# These credits are differences from the value of the turn's own state, so 0 is average credit.
 CENTRED = {"G-V", "Q-V", "td", "gain", "logratio"}
 
 
@@ -22,23 +22,23 @@ class Key(Strict):
 
     state: Literal["obs", "obs_cmds", "struct", "page", "sim", "hidden"] = Field(
         "struct",
-        description="equal states have the same: obs: observation; obs_cmds: observation and "
-        "commands; struct: fingerprint of state and commands from the environment; page: "
-        "observation with whitespace collapsed; or a similar: sim: observation; hidden: hidden "
-        "state of the policy",
+        description="what must be equal in equal states. obs: observation; obs_cmds: observation "
+        "and commands; struct: fingerprint of state and commands from the environment; page: "
+        "observation with whitespace collapsed. What must be similar: sim: observation; hidden: "
+        "hidden state of the policy",
     )
     noop: Literal["raw", "carry"] = Field(
-        "carry", description="carry: an inadmissible action leaves the agent in the same state"
+        "carry", description="carry: the state after an inadmissible action is the state before it"
     )
     theta: float = Field(
         0.9,
         gt=0,
         le=1,
-        description="sim: minimum similarity of two texts in one state; hidden: minimum cosine",
+        description="sim: minimum similarity of two texts in a state; hidden: minimum cosine",
     )
-    history: int = Field(0, ge=0, description="number of earlier states that must also be equal")
+    history: int = Field(0, ge=0, description="number of previous states that must also be equal")
     history_actions: bool = Field(
-        False, description="whether the actions in these states must also be equal"
+        False, description="whether the actions in the previous states must also be equal"
     )
 
     @model_validator(mode="after")
@@ -52,90 +52,96 @@ class Key(Strict):
 
 
 class Term(Strict):
-    """One summand of the step advantage: state values, turn credit and normalisation."""
+    """One summand of the step advantage, with its state values, turn credit and normalisation."""
 
     key: Key = Field(Key(), description="definition of equal states")
     value: Literal["none", "mc_mean", "bellman", "dist"] = Field(
-        description="value of a state: none; mc_mean: mean return of its visits; bellman: Bellman "
-        "backups over the group's transitions; dist: `base` to the power of the distance to success"
+        description="value of a state. none: no values; mc_mean: mean return of its visits; "
+        "bellman: Bellman backups over the group's transitions; dist: `base`^(distance to success)"
     )
     credit: Literal["traj", "G-V", "Q-V", "td", "gain", "succ", "dist_pow", "logratio"] = Field(
-        description="traj: the rollout's advantage; G-V: return minus the state's value; Q-V: the "
-        "action's value minus the state's; td: gamma times the next value minus this one; gain: "
-        "the next value minus this one; succ and dist_pow: the next value; logratio: logarithm of "
-        "the next value over this one"
+        description="credit of a turn from its return-to-go G, action value Q, state value V and "
+        "next state's value V'. traj: the rollout's advantage; G-V, Q-V: this difference; td: "
+        "gamma V' - V; gain: V' - V; succ, dist_pow: V'; logratio: log(V' / V)"
     )
-    gamma: float = Field(0.95, gt=0, le=1, description="discount of a turn")
+    gamma: float = Field(0.95, gt=0, le=1, description="discount factor per turn")
     exp: Literal[0, 1] = Field(
-        0, description="mc_mean: discount exponent of a success's last turn; dist: added distance"
+        0,
+        description="mc_mean: exponent of gamma in a success's last turn; dist: added to distances",
     )
     depth: Annotated[int, Field(ge=0)] | Literal["inf"] = Field(
-        "inf", description="number of Bellman backups, starting from the mean return"
+        "inf",
+        description="number of Bellman backups, starting from mean returns; inf: the fixed point",
     )
     agg: Annotated[float, Field(ge=1, le=100)] | Literal["max"] = Field(
-        1.0, description="order of the power mean over successors in a backup"
+        1.0, description="order of the power mean over successors in a Bellman backup"
     )
     mu: Literal["count", "uniform"] = Field(
-        "count", description="weight of an action: count: its frequency; uniform: equal for all"
+        "count", description="weight of an action. count: its frequency; uniform: the same for all"
     )
-    base: float = Field(0.1, gt=0, lt=1, description="dist: base of the power")
+    base: float = Field(0.1, gt=0, lt=1, description="dist: base of the exponential")
     log_floor: float = Field(
-        0.01, gt=0, lt=1, description="lower bound of a value before its logarithm"
+        0.01, gt=0, lt=1, description="logratio: lower bound applied to values before the logarithm"
     )
     pool: Literal["turn", "transition", "action"] = Field(
-        "turn", description="average credit over turns with equal transition, or state and action"
+        "turn",
+        description="turns over which credit is averaged. turn: no averaging; transition: turns "
+        "with equal state, action and successor; action: turns with equal state and action",
     )
     visits: Literal["every", "first"] = Field(
         "every",
-        description="G-V: turns used for means and deviations; first: only the first of a "
-        "rollout's turns with equal state and action",
+        description="G-V: turns included in means and deviations. every: all; first: only the "
+        "first of a rollout's turns with equal state and action",
     )
     prior: float = Field(
         0.0,
         ge=0,
-        description="G-V: shrink a state's value towards the group's success rate, as if this many "
-        "additional visits had that return",
+        description="G-V: shrink a state's value towards the group's success rate, as if the state "
+        "had this many additional visits with that return",
     )
     shrink: float = Field(
         0.0,
         ge=0,
-        description="G-V, pool action: shrink an action's value towards the state's, as if this "
-        "many additional visits had that return",
+        description="G-V, pool action: shrink an action's value towards the state's, as if the "
+        "action had this many additional visits with that return",
     )
     lone: Literal["mean", "loo"] = Field(
         "mean",
         description="G-V, pool action: baseline of an action taken once. mean: mean return of all "
-        "visits to the state; loo: of the other visits",
+        "visits to the state; loo: mean return of all other visits to it",
     )
     variance_gate: float | None = Field(
         None,
         gt=0,
-        description="G-V, pool action: multiply a state's credit by tanh(visits / this) and by the "
-        "between-action share of its return variance; null: no gate",
+        description="G-V, pool action: multiply a state's credit by tanh(visits / variance_gate) "
+        "and by the share of its return variance that is between actions; null: do not multiply",
     )
     gae: Literal["none", "instances", "distinct", "path"] = Field(
-        "none", description="later TD errors to add, see values.py"
+        "none", description="td: which later TD errors to add, see `with_later_errors` in values.py"
     )
-    gae_lambda: float = Field(0.95, ge=0, le=1, description="decay of later TD errors, times gamma")
+    gae_lambda: float = Field(0.95, ge=0, le=1, description="td: lambda of the later TD errors")
     scope: Literal["state", "task", "none"] = Field(
         "state", description="set of turns over which credit is normalised"
     )
     std: Literal["none", "sample", "pop", "mu_pop"] = Field(
-        "sample", description="divisor; none: only centre; mu_pop: do not centre"
+        "sample",
+        description="standard deviation used as divisor. none: only centre; sample: with n - 1; "
+        "pop: with n; mu_pop: around 0, with weights `mu`, and do not centre",
     )
     floor: float | None = Field(
-        None, gt=0, description="divide by max(deviation, floor); null: by deviation + 1e-6"
+        None, gt=0, description="divide by max(deviation, floor); null: divide by deviation + 1e-6"
     )
     gate: Literal["visits2", "actions2", "sign"] = Field(
         "visits2",
-        description="states with credit: visits2: with two visits; actions2: with two actions; "
-        "sign: all, where a single visit gets the sign of its credit",
+        description="states that get credit. visits2: those with at least two visits; actions2: "
+        "those with at least two actions; sign: all, but a single visit gets the sign of its "
+        "credit",
     )
-    weight: float = Field(1.0, gt=0, description="weight of the term in the step credit")
+    weight: float = Field(1.0, gt=0, description="weight of the term in the step advantage")
 
     @property
     def reads_graph(self) -> bool:
-        """Whether the term reads the graph; `traj` reads it only with a pool or scope state."""
+        """Whether the term depends on the graph; `traj` does only with a pool or scope `state`."""
         return self.credit != "traj" or self.pool != "turn" or self.scope == "state"
 
     @property
@@ -149,7 +155,7 @@ class Term(Strict):
         if self.credit not in CREDITS[self.value]:
             known = ", ".join(sorted(CREDITS[self.value]))
             raise ValueError(
-                f"credit: {self.credit} is not a credit of value: {self.value}; {known}"
+                f"credit: {self.credit} is not supported with value: {self.value}; use {known}"
             )
         solved = self.value == "bellman"
         backed_up = solved and self.depth != 0
@@ -182,9 +188,9 @@ class Term(Strict):
             ("gate", self.scope == "state", "scope: state"),
         )
         if self.value == "mc_mean" and self.credit == "td" and self.exp == 0:
-            raise ValueError("exp: 0 with credit: td omits one discount at the last turn; set 1")
+            raise ValueError("exp: 0 with credit: td does not discount the last turn; set exp: 1")
         centred = self.scope == "state" and self.credit in CENTRED
-        needs = "requires scope: state and a credit centred on the state's value"
+        needs = "requires scope: state and a credit that is a difference from the state's value"
         if self.std == "mu_pop" and not centred:
             raise ValueError(f"std: mu_pop {needs}")
         if self.gate == "sign" and not (centred and self.std in ("sample", "pop")):
@@ -193,29 +199,30 @@ class Term(Strict):
 
 
 class TrajectoryTerm(Strict):
-    """The advantage of a whole rollout, shared by its turns."""
+    """Settings of the trajectory's advantage, which all turns of a rollout share."""
 
     weight: float = Field(1.0, ge=0, description="weight of the trajectory's advantage; 0: omit it")
     mode: Literal["mean_std", "mean", "loo"] = Field(
         "mean_std",
-        description="mean_std: z-score; mean: centred; loo: minus the others' mean (RLOO)",
+        description="advantage from scores. mean_std: z-score; mean: score minus mean; loo: score "
+        "minus the mean of all other scores (RLOO)",
     )
     rows: Literal["once", "cross_steps", "alive"] = Field(
         "once",
-        description="statistics over: once: rollouts; cross_steps: turns, so that long rollouts "
-        "have more weight; alive: for each turn number, the rollouts that reached it",
+        description="sample of the statistics. once: rollouts; cross_steps: turns, so that long "
+        "rollouts have more weight; alive: for each turn number, the rollouts that reached it",
     )
     lone: Literal["zero", "return", "group"] = Field(
         "zero",
-        description="loo: advantage at a turn number that only this rollout reached. zero: 0, "
-        "which is biased; return: its score; group: its score minus the mean of all other rollouts",
+        description="loo: advantage at a turn number that only one rollout reached. zero: 0, which "
+        "is biased; return: its score; group: its score minus the mean score of all other rollouts",
     )
 
     @model_validator(mode="after")
     def _check(self) -> "TrajectoryTerm":
         refuse_unread(self, ("lone", self.mode == "loo", "mode: loo"), prefix="trajectory.")
         if self.mode == "loo" and self.rows == "cross_steps":
-            raise ValueError(f"rows: {self.rows} with mode: loo; use mode mean or mean_std")
+            raise ValueError(f"rows: {self.rows} requires mode: mean or mean_std, got mode: loo")
         return self
 
 
@@ -234,33 +241,34 @@ class Settings(CreditSettings):
 
     timeout: Literal["fail", "observed", "drop", "clamp"] = Field(
         "fail",
-        description="successor of the last turn of a truncated rollout. fail: failure; observed: "
-        "the state observed after it; drop: none, the turn is not counted; clamp: the state "
-        "observed after it, with value 0",
+        description="successor of the last turn of a truncated rollout. fail: the failure state; "
+        "observed: the state observed after it; drop: unknown, so the turn is excluded from "
+        "statistics; clamp: the state observed after it, with value 0",
     )
     failure: Literal["absorb", "observed"] = Field(
         "absorb",
         description="successor of the last turn if the environment ends a rollout without success. "
-        "absorb: failure; observed: the state observed after it",
+        "absorb: the failure state; observed: the state observed after it",
     )
     scale: float = Field(1.0, gt=0, description="reward of a success; a failure earns 0")
     invalid: Literal["none", "row", "propagate", "succ"] = Field(
         "none",
-        description="quantity that an inadmissible action reduces by `penalty`: row: its turn's "
-        "return and score; propagate: its rollout's score; succ: the value of its successor",
+        description="quantity that is reduced by `penalty` for an inadmissible action. row: return "
+        "and score of its turn; propagate: score of its rollout; succ: value of its successor",
     )
     penalty: float = Field(0.1, gt=0, description="penalty of `invalid`, in units of `scale`")
     trajectory: TrajectoryTerm = Field(TrajectoryTerm(), description="the trajectory's advantage")
     mixture: Literal["sum", "renormalise_present"] = Field(
         "sum",
-        description="weighted sum of the terms, or weighted mean of the terms present at the turn",
+        description="sum: weighted sum of the terms; renormalise_present: weighted mean of the "
+        "terms that are present at the turn",
     )
     drop_zero: bool = Field(False, description="whether terms with credit 0 count as absent")
-    terms: list[Term] = Field([], description="summands of the step credit")
+    terms: list[Term] = Field([], description="summands of the step advantage")
 
     @property
     def of_turns(self) -> bool:  # type: ignore[override]
-        """Whether terms, or statistics per turn number, make turns of a trajectory differ."""
+        """Whether credit can differ between the turns of a trajectory."""
         return bool(self.terms) or self.trajectory.rows == "alive"
 
     @property
@@ -275,13 +283,13 @@ class Settings(CreditSettings):
 
     @property
     def scores_rollouts(self) -> bool:
-        """Whether the result includes the trajectory's advantage."""
+        """Whether the credit includes the trajectory's advantage."""
         return self.trajectory.weight > 0 or any(term.credit == "traj" for term in self.terms)
 
     @model_validator(mode="after")
     def _check(self) -> "Settings":
         if not self.scores_rollouts and not self.terms:
-            raise ValueError("trajectory.weight: 0 requires at least one entry in `terms`")
+            raise ValueError("`trajectory.weight: 0` requires at least one entry in `terms`")
         averaged = self.mixture == "renormalise_present"
         readers = self._readers()
         refuse_unread(
@@ -297,14 +305,15 @@ class Settings(CreditSettings):
             for term in self.terms:
                 if term.floor is not None or term.credit == "logratio":
                     floor = "log_floor" if term.floor is None else "floor"
-                    raise ValueError(f"scale: {self.scale} with a {floor}, which requires scale: 1")
+                    raise ValueError(f"scale: {self.scale}: `{floor}` requires scale: 1")
         return self
 
     def _readers(self) -> dict[str, tuple[bool, str]]:
-        """Map values of `invalid`, `timeout` and `failure` to (used?, by which settings).
+        """Map values of `invalid`, `timeout` and `failure` to (whether used, condition of use).
 
-        Without discounting, the values of a loop without exit are undetermined. Keys on hidden
-        states exclude final states, because the policy has no hidden state after the last reply.
+        Discounting is required where a loop without exit would have undetermined values. With
+        `key.state: hidden`, final states cannot be used, because there is no hidden state after the
+        last reply.
         """
         credits, values = ({getattr(t, name) for t in self.terms} for name in ("credit", "value"))
         scored = self.scores_rollouts

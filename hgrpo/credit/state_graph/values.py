@@ -1,7 +1,7 @@
-"""Values of states and actions, and raw credit of turns, before `normalise`.
+"""Computes values of states and actions, and from them the raw credit of turns.
 
-Values come from mean returns, Bellman backups or the distance to success. The reward is 1 for a
-success and 0 for a failure; other rewards are ignored.
+Values are mean returns, results of Bellman backups, or functions of the distance to success. The
+only reward is 1 at the end of a successful rollout; rewards of the environment are ignored.
 """
 
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ class Values:
     """Values of states and of (state, action) pairs.
 
     Attributes:
-        state: float [S + 2], values of the states, then of the success and failure sinks; 0 for
-            states without counted turns, except with `value: dist`.
-        action: float [n_pairs], values of the pairs; NaN for pairs without counted turns, and for
-            all pairs with `value: dist`.
+        state: float [S + 2], values of the states, then of the success and failure sinks. Except
+            with `value: dist`, states without counted turns have value 0.
+        action: float [n_pairs], values of the pairs. Pairs without counted turns have NaN, and with
+            `value: dist` all pairs do.
     """
 
     state: np.ndarray
@@ -32,7 +32,7 @@ class Values:
 
 
 def term_values(graph: Graph, turns: Turns, term: Term) -> Values | None:
-    """The values required by a term, or None."""
+    """Compute the values that a term requires; None if it requires none."""
     match term.value:
         case "mc_mean":
             values = mc_mean(graph, returns_to_go(turns, term.gamma, term.exp))
@@ -45,12 +45,12 @@ def term_values(graph: Graph, turns: Turns, term: Term) -> Values | None:
 
 
 def returns_to_go(turns: Turns, gamma: float, exp: int) -> np.ndarray:
-    """Discounted return of each turn, G = gamma^(remaining turns + exp) * success, [N]."""
+    """Return G = gamma^(remaining turns + exp) * success of each turn, [N]."""
     return gamma ** (turns.remaining + exp) * turns.success[turns.rollout]
 
 
 def mc_mean(graph: Graph, returns: np.ndarray) -> Values:
-    """Values as means of `returns` [N] over counted turns, as in GiGPO and G2PO.
+    """Return means of `returns` [N] over counted turns as values, as in GiGPO and G2PO.
 
     "Group-in-Group Policy Optimization for LLM Agent Training", https://arxiv.org/abs/2505.10978;
     "Group-Graph Policy Optimization for Long-Horizon Agentic Reinforcement Learning",
@@ -62,11 +62,11 @@ def mc_mean(graph: Graph, returns: np.ndarray) -> Values:
 
 
 def with_prior(values: Values, graph: Graph, turns: Turns, prior: float) -> Values:
-    """State values shrunk towards the success rate p of the group: (n V + prior p) / (n + prior).
+    """Shrink state values towards the group's success rate p: (n V + prior p) / (n + prior).
 
-    n is the number of counted turns in the state. This is the smoothed baseline of RTMC ("RTMC:
-    Step-Level Credit Assignment via Rollout Trees", https://arxiv.org/abs/2604.11037). p is not
-    discounted.
+    n is the number of counted turns in the state. p is not discounted. This is the smoothed
+    baseline of RTMC ("RTMC: Step-Level Credit Assignment via Rollout Trees",
+    https://arxiv.org/abs/2604.11037).
     """
     visits = graph.visits
     state = values.state.copy()
@@ -78,13 +78,13 @@ def with_prior(values: Values, graph: Graph, turns: Turns, prior: float) -> Valu
 def bellman(
     graph: Graph, turns: Turns, gamma: float, depth: int | str, agg: float | str, mu: str
 ) -> Values:
-    """V(s) = gamma * M(V(x)) over transitions out of s; Q(s, a) = gamma * mean of V(x).
+    """Solve V(s) = gamma * M(V(x)) and Q(s, a) = gamma * mean(V(x)) by Bellman backups.
 
-    x is the successor state or sink of a transition. M is the power mean of order `agg` with
-    weights mu(a|s) P(x|s,a); with agg `max` it is the largest V(x). See `Graph.shares` for `mu`.
-    Depth "inf" gives the fixed point, as in CRBC, GRAFT and GraphHCA (2026), all with agg 1. Depth
-    K gives K backups that start from the mean return, as in CRBC. Q is then computed from the V
-    before the last backup. A clamped state has value 0 in every backup.
+    x are the successors (states or sinks) of the transitions out of s. M is the power mean of order
+    `agg` with weights mu(a|s) P(x|s,a), or the maximum for agg `max`. See `Graph.shares` for `mu`.
+    With depth "inf", V is the fixed point, as in CRBC, GRAFT and GraphHCA (2026), all with agg 1.
+    With depth K, V is the result of K backups that start from mean returns, as in CRBC, and Q is
+    computed from the V before the last backup. Clamped states have value 0 in every backup.
 
     Raises:
         RuntimeError: the fixed point is not unique, because gamma is 1 and a loop has no exit.
@@ -112,7 +112,7 @@ def bellman(
 
 
 def distances(graph: Graph) -> np.ndarray:
-    """Fewest turns from each state and sink to success, float [S + 2]; inf without a path."""
+    """Return the fewest turns from each state or sink to success, float [S + 2]; inf if no path."""
     size = graph.n_states + 2
     used = graph.backed_up
     backwards = (graph.successor[used], graph.state[used])
@@ -121,12 +121,12 @@ def distances(graph: Graph) -> np.ndarray:
 
 
 def distance_values(graph: Graph, base: float, exp: int) -> Values:
-    """V(s) = base^(distance + exp), as in GraphGPO: exp is 0 in its code and 1 in its paper.
+    """Return V(s) = base^(distance + exp), as in GraphGPO (exp 0 in its code, 1 in its paper).
 
     "Beyond Trajectory-Level Attribution: Graph-Based Credit Assignment for Agentic Reinforcement
     Learning", https://arxiv.org/abs/2605.26684.
 
-    A state without a path to success gets the distance of the farthest state with a path, plus 1.
+    A state without a path to success gets the largest distance of all other states, plus 1.
     """
     steps = distances(graph)
     known = np.isfinite(steps)
@@ -137,8 +137,8 @@ def distance_values(graph: Graph, base: float, exp: int) -> Values:
 def _fixed_point(graph: Graph, shares: np.ndarray, discount: float) -> np.ndarray:
     """Solve V = discount * (M V + m) for V [S].
 
-    M [S, S] contains the weights of transitions between states, and m [S] those of transitions to
-    success.
+    M [S, S] contains the weights of transitions between states, and m [S] the weights of
+    transitions to success.
     """
     n = graph.n_states
     inner = graph.backed_up & (graph.successor < n)
@@ -169,11 +169,11 @@ def step_credit(
     values: Values | None,
     rollout: np.ndarray,
 ) -> np.ndarray:
-    """Raw credit of each turn, averaged over the pooled turns of the term, [N].
+    """Return the raw credit of each turn, averaged over the turns of its `pool`, [N].
 
-    A turn that is not counted has no successor, so credits that depend on the successor are NaN
-    there. If the term pools it with counted turns, it gets their mean instead. Credit `traj` uses
-    `rollout`, the advantage of each turn's rollout [N]. Other credits use `values`.
+    A turn that is not counted has no successor, so credit that depends on the successor is NaN. If
+    its pool contains counted turns, the turn gets their mean instead. Credit `traj` is computed
+    from `rollout`, the advantage of each turn's rollout [N], and all other credits from `values`.
     """
     scored = term.credit == "traj"
     raw = rollout if scored else _value_credit(term, settings, turns, graph, values)
@@ -222,19 +222,20 @@ def _penalty(settings: Settings, turns: Turns, rule: str) -> np.ndarray:
 def with_later_errors(
     td: np.ndarray, graph: Graph, turns: Turns, mode: str, decay: float
 ) -> np.ndarray:
-    """Each turn's TD error plus decayed later TD errors, [N]; `decay` is gamma * lambda.
+    """Return each turn's TD error plus decayed later TD errors, [N]; `decay` is gamma * lambda.
 
     `path` adds the later errors of the turn's own rollout ("High-Dimensional Continuous Control
     Using Generalized Advantage Estimation", https://arxiv.org/abs/1506.02438). The other modes are
     GRAFT's Graph-GAE (2026). For each k from 1 to the number of remaining turns in the rollout,
-    they follow all paths of k transitions that begin with the turn's own transition. They add
-    decay^k times the mean error of the transitions out of the final states of these paths.
-    `instances` averages over turns, `distinct` over distinct (state, action, successor) triples.
+    they follow all paths of k transitions that begin with the turn's own transition, and add
+    decay^k times the mean error of the transitions out of the final states of these paths. The mean
+    is over turns with `instances`, and over distinct (state, action, successor) triples with
+    `distinct`.
 
     With Bellman values of depth inf, agg 1, mu count and no clamped state, the errors of each state
     average to 0, so `instances` adds nothing.
 
-    A turn that is not counted gets NaN and contributes nothing to other turns.
+    A turn that is not counted gets NaN, and its error is not added to other turns.
     """
     if mode == "path":
         return _path(td, turns, decay)
@@ -257,7 +258,7 @@ def _path(td: np.ndarray, turns: Turns, decay: float) -> np.ndarray:
 def _frontier(
     td: np.ndarray, edges: np.ndarray, graph: Graph, turns: Turns, decay: float
 ) -> np.ndarray:
-    """TD errors extended by Graph-GAE, [N]; `edges`, int [E], are the turns to average over."""
+    """Add later errors by Graph-GAE, [N]; `edges`, int [E], are the turns in the means."""
     n, states = graph.n_states, graph.n_states + 2
     error = sums(td[edges], graph.state[edges], states)
     number = np.bincount(graph.state[edges], minlength=states).astype(np.float64)
@@ -267,7 +268,7 @@ def _frontier(
     )
     remaining = turns.remaining
     result = td.copy()
-    # reached[y, x]: whether a path of exactly k - 1 transitions leads from x to y.
+    # reached[y, x]: 1 if a path of exactly k - 1 transitions leads from x to y, else 0.
     reached = np.eye(states)
     for k in range(1, int(remaining.max()) + 1):
         number_ahead = number @ reached

@@ -1,6 +1,6 @@
-"""TurnRD: a learnt decomposition of the return over the turns, fitted between rounds.
+"""TurnRD: a model, fitted between rounds, that decomposes the return over the turns.
 
-`make` and `fit` import torch when they are called, because reading a study does not need torch.
+`make` and `fit` import torch locally, because reading a study imports this module.
 """
 
 import time
@@ -23,7 +23,7 @@ LOG = "train_log.json"
 
 
 def make(settings: Settings, context: Context) -> "TurnRDCredit":
-    """Make the assigner."""
+    """Create the assigner."""
     from hgrpo.credit.turnrd.assigner import TurnRDCredit
 
     return TurnRDCredit(settings, context)
@@ -38,13 +38,13 @@ def fit(
     out: Path,
     show: Progress,
 ) -> str:
-    """Fit a model on the rounds so far; `hgrpo.credit.kinds` explains the arguments.
+    """Fit a model to the rounds so far; see `hgrpo.credit.kinds` for the arguments.
 
-    `previous` is read only with `fit.warm_start`. `show` gets the number of epochs without early
-    stopping.
+    `previous` is used only with `fit.warm_start`. The number of steps passed to `show` is that of
+    all epochs, even if the fit stops early.
 
     Raises:
-        UserError: a round or the previous model cannot be used, or a loss is not finite.
+        UserError: a round or the previous model is unusable, or a loss is not finite.
     """
     from hgrpo.credit.replay import read_replay
     from hgrpo.credit.turnrd.fitting import fit as fit_model
@@ -53,13 +53,15 @@ def fit(
     began = time.perf_counter()
     rows = read_replay(rounds)
     if settings.model.film and any(row.goal is None for row in rows):
-        raise UserError(f"{rounds[0]}: rounds without goal embeddings; film needs them")
+        raise UserError(f"{rounds[0]}: `model.film` requires goal embeddings, but a round has none")
     width = rows[0].embeddings.shape[1]
     if settings.fit.warm_start and previous:
         model = load_model(previous, settings)
         fitted = model.encoder.project.in_features
         if fitted != width:
-            raise UserError(f"{previous}: a model for embeddings of width {fitted}, not {width}")
+            raise UserError(
+                f"{previous}: the model expects embeddings of width {fitted}, got {width}"
+            )
     else:
         model = build_model(settings.model, width, key("turnrd", seed, round) % 2**31)
     advance = show(settings.fit.epochs + settings.fit.fresh_epochs, "epoch")
@@ -70,7 +72,7 @@ def fit(
     try:
         log = fit_model(model, rows, settings.fit, seed, epoch_done)
     except TrainingError as error:
-        raise UserError(f"{rounds[-1]}: TurnRD cannot be fitted: {error}") from None
+        raise UserError(f"{rounds[-1]}: cannot fit TurnRD: {error}") from None
     best = min(log, key=lambda row: row["validation_loss"])
     metrics = {
         "n_trajectories": len(rows),
@@ -83,7 +85,7 @@ def fit(
     write_json(out / LOG, record)
     correlation = best["return_corr"]
     return (
-        f"turnrd {settings.model.version}: {len(rows)} trajectories, validation loss "
-        f"{log[0]['validation_loss']:.4f} -> {best['validation_loss']:.4f}, correlation with the "
-        f"return {'none' if correlation is None else f'{correlation:.2f}'}"
+        f"turnrd {settings.model.version}: fitted to {len(rows)} trajectories, validation loss "
+        f"{log[0]['validation_loss']:.4f} -> {best['validation_loss']:.4f}, correlation of "
+        f"predicted and true return {'undefined' if correlation is None else f'{correlation:.2f}'}"
     )

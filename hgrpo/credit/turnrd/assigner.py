@@ -1,4 +1,4 @@
-"""TurnRD as a credit assigner: turn embeddings, and credit from a fitted model."""
+"""The TurnRD credit assigner, which embeds turns and computes credit with a fitted model."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,11 +20,10 @@ from hgrpo.trajectories.trajectory import Trajectory
 
 
 class TurnRDCredit(CreditAssigner):
-    """Computes credit with a fitted model; without a model, turns share the return equally.
+    """Computes credit with the model in `Context.fitted`; without a model, turns get equal shares.
 
-    The context's `fitted` is the folder of the previous round's model, or None in the first round.
-    With `counterfactual`, counterfactuals are played for every group, and their verdicts supervise
-    the next fit.
+    With the setting `counterfactual`, continuations are also played for every group, and the
+    resulting counterfactual credit supervises the next fit.
     """
 
     def __init__(self, settings: Settings, context: Context):
@@ -35,10 +34,10 @@ class TurnRDCredit(CreditAssigner):
         self._seen: list[tuple[np.ndarray, np.ndarray]] = []
 
     def assign(self, group: Group) -> list[np.ndarray]:
-        """Credit by the configured read-out, then `to_go` if set; K float64 arrays [T_k].
+        """Return credit by the configured read-out, then `to_go` if set; K float64 arrays [T_k].
 
-        Also sets the turns' counterfactual targets, and embeddings not provided by the engine, for
-        later fits.
+        Also stores the data for later fits in the turns: counterfactual targets, and embeddings
+        that the engine did not compute.
         """
         played = [t for t in group.trajectories if t.turns]
         self._embed(played)
@@ -47,7 +46,6 @@ class TurnRDCredit(CreditAssigner):
         return credit_to_go(self._read_out(group, played), self.settings.to_go)
 
     def _read_out(self, group: Group, played: Sequence) -> list[np.ndarray]:
-        """Credit by the read-out; `played` are the group's trajectories with turns."""
         if self._model is None:
             return [uniform(len(t.turns), t.env_return) for t in group.trajectories]
         if not played:
@@ -65,7 +63,7 @@ class TurnRDCredit(CreditAssigner):
         return [next(rows) if t.turns else np.zeros(0) for t in group.trajectories]
 
     def report(self) -> dict[str, float]:
-        """Log entries: diagnostics of alpha and of the weights, and counts of counterfactuals."""
+        """Log entries about alpha, the model's weights and the continuations played."""
         seen, self._seen = self._seen, []
         numbers = alpha_diagnostics(seen) if seen else {}
         if self._model is not None:
@@ -82,14 +80,14 @@ class TurnRDCredit(CreditAssigner):
                 for turn, embedding in zip(trajectory.turns, embeddings, strict=True):
                     turn.embedding = embedding
         if self.settings.model.film and any(t.goal_embedding is None for t in trajectories):
-            # The trajectories of a group share their task, so they share its goal.
+            # All trajectories of a group have the same task and therefore the same goal.
             goal = trajectories[0].goal
             shared = goal_embedding(self.context.policy, self.context.conversation, goal)
             for trajectory in trajectories:
                 trajectory.goal_embedding = shared
 
     def _batch(self, trajectories: Sequence) -> TurnBatch:
-        # Round to float16, as stored embeddings are, so that stored rollouts get the same credit.
+        # Round to float16 like stored embeddings, so that stored rollouts get the same credit.
         turns = [np.stack([turn.embedding for turn in t.turns]).astype("f2") for t in trajectories]
         film = self.settings.model.film
         return pad(turns, [np.float16(t.goal_embedding) for t in trajectories] if film else None)
@@ -98,7 +96,7 @@ class TurnRDCredit(CreditAssigner):
 def read_out(
     settings: Settings, alpha: np.ndarray, values: np.ndarray | None, env_return: float
 ) -> np.ndarray:
-    """Credit [T] of a trajectory with return R, from the model's alpha [T] and values V [T].
+    """Return the credit [T] of a trajectory with return R, from alpha [T] and values V [T].
 
     `alpha_return` is alpha_t R, which sums to R. `projected_value` clips the values to +-value_clip
     and adds a constant so that they sum to R. `value_baseline` is alpha_t R - V_t.
@@ -114,24 +112,24 @@ def read_out(
 
 
 def uniform(length: int, env_return: float) -> np.ndarray:
-    """Equal shares R / T, [T]: the credit before the first fit."""
+    """Return equal shares R / T, [T], the credit before the first fit."""
     return np.full(length, env_return / max(1, length))
 
 
 def turn_ranges(
     spans: Sequence[tuple[int, int]], token_ids: Sequence[int], end_id: int
 ) -> list[tuple[int, int]]:
-    """The range [start, end) of tokens to average hidden states over, for each turn.
+    """Return for each turn the range [start, end) of tokens whose hidden states are averaged.
 
     `spans` are the ranges of the replies in `token_ids`, the whole conversation. `end_id` is the
-    token that ends a reply.
+    closing token of a reply.
     """
     ends = [end - (token_ids[end - 1] == end_id) for _, end in spans]
     return list(zip([0, *ends], ends, strict=False))
 
 
 def turn_embeddings(policy: Policy, trajectories: Sequence[Trajectory]) -> list[np.ndarray]:
-    """Embeddings of each trajectory's turns, float32 [T_k, D], from one forward pass."""
+    """Compute the embeddings of each trajectory's turns, float32 [T_k, D], in a forward pass."""
     end_id = policy.conversation.end_id
 
     def means(index: int, hidden: torch.Tensor) -> np.ndarray:
@@ -145,7 +143,7 @@ def turn_embeddings(policy: Policy, trajectories: Sequence[Trajectory]) -> list[
 
 @torch.inference_mode()
 def goal_embedding(policy: Policy, conversation: Conversation, goal: str) -> np.ndarray:
-    """Mean hidden state, float32 [D], of a conversation opening with only the goal."""
+    """Return the mean hidden state, float32 [D], of a conversation opened with only the goal."""
     tokens = torch.tensor([conversation.opening(goal)], device=policy.device)
     hidden, _ = decode(policy.causal_lm, tokens)
     return hidden[0].float().mean(0).cpu().numpy()

@@ -1,4 +1,4 @@
-"""Diagnostics of alpha, TurnRD's weights of the turns of a trajectory."""
+"""Diagnostics of alpha, the weights that TurnRD gives to the turns of a trajectory."""
 
 from collections.abc import Sequence
 
@@ -6,15 +6,16 @@ import numpy as np
 
 
 def alpha_diagnostics(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
-    """Mean diagnostics over trajectories, from pairs (alpha [T], progress [T]).
+    """Return means over trajectories of diagnostics of alpha; pairs are (alpha [T], progress [T]).
 
     Returns:
-        - alpha_mean, alpha_var, alpha_max: mean, variance and maximum within a trajectory
-        - alpha_entropy: entropy in nats
-        - alpha_entropy_ratio: entropy divided by the entropy of equal weights, over trajectories
-          with two or more turns; absent if there is no such trajectory
-        - alpha_progress_corr: mean Pearson correlation of alpha and progress, over trajectories
-          in which both vary; absent if there is no such trajectory
+        - alpha_mean, alpha_var, alpha_max: mean, variance and maximum of alpha
+        - alpha_entropy: entropy of alpha in nats
+        - alpha_entropy_ratio: entropy divided by the entropy of equal weights; trajectories with
+          one turn are excluded
+        - alpha_progress_corr: Pearson correlation of alpha and progress; trajectories in which
+          either is constant are excluded
+        An entry is missing if it excludes every trajectory.
     """
     alphas = [alpha for alpha, _ in pairs]
     parts = {
@@ -40,7 +41,7 @@ def entropy(alpha: np.ndarray) -> float:
 
 
 def mean_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
-    """Mean Pearson correlation over pairs in which both sides vary; None without such pairs."""
+    """Mean Pearson correlation over the pairs without a constant side; None if there are none."""
     correlations = [
         np.corrcoef(first, second)[0, 1]
         for first, second in pairs
@@ -50,11 +51,11 @@ def mean_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | 
 
 
 def pooled_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
-    """Pearson correlation over the turns of all pairs, each side centred within its pair.
+    """Pearson correlation over the turns of all pairs, after centring each side within its pair.
 
-    Unlike `mean_correlation`, it is informative for pairs of only two turns, within which the
-    correlation is always 1 or -1. None for fewer than two pairs, or if a side is constant in every
-    pair.
+    Unlike `mean_correlation`, it is informative even if all pairs have two turns, where the
+    correlation of a single pair is always 1 or -1. None if there are fewer than two pairs, or if a
+    side is constant in every pair.
     """
     if len(pairs) < 2:
         return None

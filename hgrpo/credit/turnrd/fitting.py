@@ -1,4 +1,4 @@
-"""Fitting of a TurnRD model on trajectories: held-out tasks, early stopping and diagnostics."""
+"""Fits a TurnRD model to trajectories, with early stopping on held-out tasks."""
 
 import copy
 from collections import Counter
@@ -21,10 +21,10 @@ from hgrpo.games.streams import generator, key
 
 
 def sampling_weights(rounds: np.ndarray, half_life: float | None) -> np.ndarray:
-    """Probability of drawing each trajectory, [N].
+    """Return the probability of drawing each trajectory, [N].
 
-    `rounds`, int [N], is the round of each trajectory. The probability halves with every
-    `half_life` rounds of age. If `half_life` is None, all probabilities are equal.
+    `rounds`, int [N], is the round of each trajectory. The probability is halved for every
+    `half_life` rounds of age; with None, all probabilities are equal.
     """
     if half_life is None:
         return np.full(len(rounds), 1 / len(rounds))
@@ -35,7 +35,7 @@ def sampling_weights(rounds: np.ndarray, half_life: float | None) -> np.ndarray:
 def loss_parts(
     output: Decomposition, batch: TurnBatch, targets: Targets, settings: FitSettings
 ) -> dict[str, Tensor]:
-    """The weighted parts of the loss with nonzero weight; the fit minimises their sum."""
+    """Return the weighted terms of the loss by name, without terms of weight 0."""
     parts = {"return": ((output.returns - targets.returns) ** 2).mean()}
     if w := settings.value_weight:
         parts["value"] = w * losses.value_loss(output.values, targets.values, batch.mask)
@@ -65,18 +65,18 @@ def fit(
 ) -> list[dict]:
     """Train `model` in place, and restore the weights with the lowest validation loss.
 
-    The initial weights are also a candidate. The last ("fresh") epochs start from the best weights
-    so far and train only on the newest rounds.
+    The initial weights are restored if no epoch improves on them. The final ("fresh") epochs start
+    from the best weights so far and train only on the newest rounds.
 
     Args:
-        rows: trajectories of the run so far. If all belong to one task, they are also used for
-            validation.
+        rows: trajectories of the run so far. If all belong to one task, they are used both for
+            training and for validation.
         seed: the run's seed, so that every fit of the run holds out the same tasks.
-        on_epoch: called with each epoch's log row.
+        on_epoch: called with the log row of each epoch.
 
     Returns:
-        The log: one row for the start (epoch -1, phase "start", no training losses), then one row
-        per epoch. Epochs skipped by early stopping have no row.
+        The log: one row for the initial weights (epoch -1, phase "start", no training losses),
+        then one row per epoch, except epochs skipped by early stopping.
 
     Raises:
         TrainingError: a training loss, or the initial loss, is not finite.
@@ -120,7 +120,7 @@ def fit(
 
 
 def lr_factor(step: int, steps: int, settings: FitSettings) -> float:
-    """Learning-rate factor: 1, or a linear warm-up followed by cosine decay to 0."""
+    """Return the learning-rate factor of a step: 1, or linear warm-up and cosine decay to 0."""
     if settings.schedule == "constant":
         return 1.0
     if step < settings.warmup_steps:
@@ -136,13 +136,13 @@ def _epoch(
     optimiser: AdamW,
     schedule: LRScheduler,
 ) -> dict[str, float]:
-    """Train once on the rows, in order; return the mean loss and the mean of each part of it."""
+    """Train on the rows once, in order; return the mean loss and the mean of each loss term."""
     model.train()
     totals: Counter[str] = Counter()
     for part, _, parts in _batches(model, rows, settings):
         loss = sum(parts.values())
         if not torch.isfinite(loss):
-            raise TrainingError("the loss is not finite; lower the learning rate")
+            raise TrainingError("the loss is not finite; reduce `fit.lr`")
         optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), settings.max_grad_norm)
@@ -156,7 +156,6 @@ def _epoch(
 def _batches(
     model: TurnRD, rows: Sequence[ReplayRow], settings: FitSettings
 ) -> Iterator[tuple[Sequence[ReplayRow], Decomposition, dict[str, Tensor]]]:
-    """Yield the rows of each batch, the model's output for them, and its losses."""
     for start in range(0, len(rows), settings.batch):
         part = rows[start : start + settings.batch]
         batch, targets = make_batch(part, settings)
@@ -173,16 +172,15 @@ def _mean_losses(phase: str, totals: Mapping[str, float], count: int) -> dict[st
 def evaluate(
     model: TurnRD, rows: Sequence[ReplayRow], settings: FitSettings
 ) -> dict[str, float | None]:
-    """Compute losses and diagnostics, with dropout off; each trajectory counts once.
+    """Compute losses and diagnostics over all trajectories, without dropout.
 
     Returns:
-        - validation_loss, and validation_<part> for each part of the loss
-        - all of `alpha_diagnostics`
-        - return_corr: Pearson correlation of predicted and true return
-        - alpha_cf_corr: `pooled_correlation` of alpha and the counterfactual target, over the
-          trajectories with a target; alpha is rescaled to sum to 1 over the drawn turns
-        - supervised_share: share of trajectories with a target
-        return_corr and alpha_cf_corr are None if undefined.
+        - validation_loss, and validation_<name> for each loss term
+        - all entries of `alpha_diagnostics`
+        - return_corr: Pearson correlation of predicted and true return; None if undefined
+        - alpha_cf_corr: `pooled_correlation` of the counterfactual target and alpha, which is
+          rescaled to sum to 1 over the drawn turns; None if undefined
+        - supervised_share: share of trajectories with a counterfactual target
     """
     model.eval()
     totals: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""The parts of TurnRD's loss, as pure functions of tensors, and their targets."""
+"""The terms of TurnRD's loss, as pure functions of tensors, and their targets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ def rank_loss(predicted: Tensor, returns: Tensor, margin: float) -> Tensor:
 
 
 def prior_loss(alpha: Tensor, mask: Tensor) -> Tensor:
-    """Mean over trajectories of KL(alpha || softmax(t / T)), where T is the trajectory's length.
+    """Mean over trajectories of KL(alpha || softmax(t / T)) for a trajectory of T turns.
 
     alpha and mask are [B, T].
     """
@@ -48,12 +48,11 @@ def entropy(alpha: Tensor, mask: Tensor) -> Tensor:
 def supervision_loss(alpha: Tensor, targets: Tensor, drawn: Tensor) -> Tensor:
     """Mean of KL(target || rescaled alpha) over the trajectories with a target.
 
-    Counterfactuals were played from the drawn turns. Alpha is rescaled to sum to 1 over them, so
-    the loss moves weight between drawn turns without changing their total. The loss is 0 if no
-    trajectory has a target.
+    Alpha is rescaled to sum to 1 over the drawn turns, so the loss depends only on the relative
+    weights of drawn turns. The loss is 0 if no trajectory has a target.
 
-    All arguments are [B, T]. A row of `targets` is a distribution over the trajectory's drawn
-    turns, or all 0 if the trajectory has no target.
+    All arguments are [B, T]. `drawn` marks the turns from which continuations were played. A row of
+    `targets` is a distribution over them, or all 0 if the trajectory has no target.
     """
     known = targets.sum(-1) > 0
     if not known.any():
@@ -66,14 +65,14 @@ def supervision_loss(alpha: Tensor, targets: Tensor, drawn: Tensor) -> Tensor:
 
 
 def contrastive_loss(hidden: Tensor, returns: Tensor, mask: Tensor, temperature: float) -> Tensor:
-    """InfoNCE with turns of successes as positives; successes have a positive return.
+    """InfoNCE loss with the turns of successes (trajectories of positive return) as positives.
 
     "Representation Learning with Contrastive Predictive Coding", https://arxiv.org/abs/1807.03748.
     Every turn of a success is an anchor, and all other turns of successes are its positives. The
     denominator is a sum over all turns except the anchor. The mean over an anchor's positives is
     outside the logarithm, as in "Supervised Contrastive Learning",
-    https://arxiv.org/abs/2004.11362. The loss is 0 if successes have fewer than two turns in total,
-    or without failures.
+    https://arxiv.org/abs/2004.11362. The loss is 0 if the batch has fewer than two turns of
+    successes or no failures.
 
     hidden is [B, T, H], returns [B], mask bool [B, T]. The temperature divides the cosine
     similarities.
@@ -91,7 +90,7 @@ def contrastive_loss(hidden: Tensor, returns: Tensor, mask: Tensor, temperature:
 
 
 def _log(weights: Tensor, mask: Tensor) -> Tensor:
-    """Logarithm of weights [B, T]; 0 in padding and for weights of 0."""
+    """Logarithm of the weights [B, T], or 0 in padding and for weights of 0."""
     there = mask & (weights > 0)
     return weights.masked_fill(~there, 1.0).log()
 
@@ -105,13 +104,13 @@ def _kl(first: Tensor, second: Tensor, mask: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Targets:
-    """Targets of a batch.
+    """Training targets of a batch.
 
     Attributes:
         returns: float32 [B], targets of the predicted return.
         values: float32 [B, T], targets of V_t.
         supervision: float32 [B, T], targets of alpha, see `supervision_target`.
-        drawn: bool [B, T], turns from which counterfactuals were played.
+        drawn: bool [B, T], turns from which continuations were played.
     """
 
     returns: Tensor
@@ -121,7 +120,7 @@ class Targets:
 
 
 def value_targets(row: ReplayRow, settings: FitSettings) -> np.ndarray:
-    """Targets of V_t, [T].
+    """Return the targets of V_t, [T].
 
     `progress` is the turn's progress, `return_share` is R / T, and `discounted_return` is
     discount^(T-1-t) R.
@@ -137,7 +136,7 @@ def value_targets(row: ReplayRow, settings: FitSettings) -> np.ndarray:
 
 
 def drawn_turns(row: ReplayRow) -> np.ndarray:
-    """Turns from which counterfactuals were played, bool [T]."""
+    """Return which turns have continuations played from them, bool [T]."""
     if row.targets is None:
         return np.zeros(len(row.progress), bool)
     return ~np.isnan(row.targets)
@@ -158,7 +157,7 @@ def supervision_target(row: ReplayRow) -> np.ndarray:
 
 
 def make_batch(rows: Sequence[ReplayRow], settings: FitSettings) -> tuple[TurnBatch, Targets]:
-    """Padded inputs and targets of trajectories; `goals` is None unless every row has a goal."""
+    """Return padded inputs and targets of trajectories; without goals unless all rows have one."""
     goals = [row.goal for row in rows]
     known = None if any(goal is None for goal in goals) else goals
     batch = pad([row.embeddings for row in rows], known)

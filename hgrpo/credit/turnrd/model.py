@@ -1,7 +1,7 @@
-"""TurnRD: a small transformer that decomposes a return over turns, and its files.
+"""TurnRD's model, a small transformer that decomposes a return over turns, and its files.
 
-Both versions take one embedding per turn. Positions count from the first turn, and padding is
-masked, so a trajectory's output does not depend on the rest of its batch.
+The input of both versions is one embedding per turn. Padding is masked, so a trajectory's output
+does not depend on the rest of its batch.
 """
 
 import json
@@ -31,7 +31,7 @@ class TurnBatch:
     Attributes:
         turns: float32 [B, T, D], embedding of each turn.
         mask: bool [B, T], False in padding; every row has at least one turn.
-        goals: float32 [B, D], embedding of the goal; None if the model does not use goals.
+        goals: float32 [B, D], embedding of each goal; None if the model does not use goals.
     """
 
     turns: Tensor
@@ -64,7 +64,7 @@ class Decomposition:
         alpha: float32 [B, T], weight of each turn, 0 in padding; each row sums to 1.
         returns: float32 [B], predicted return.
         values: float32 [B, T], value of each turn, 0 in padding; None without a value head.
-        hidden: float32 [B, T, H], hidden state of each turn, the input of the other outputs.
+        hidden: float32 [B, T, H], hidden state of each turn, from which all else is computed.
     """
 
     alpha: Tensor
@@ -74,12 +74,12 @@ class Decomposition:
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """Softmax of scores [..., T] over the entries in the mask [..., T]; 0 elsewhere."""
+    """Softmax of scores [..., T] over entries where mask [..., T] is True; 0 elsewhere."""
     return scores.masked_fill(~mask, float("-inf")).softmax(-1).masked_fill(~mask, 0.0)
 
 
 class _Encoder(nn.Module):
-    """Projects the embeddings, adds learned positions and applies pre-norm layers."""
+    """Projects the embeddings, adds learned positions and applies pre-norm transformer layers."""
 
     def __init__(self, settings: ModelSettings, width: int, causal: bool):
         super().__init__()
@@ -120,7 +120,7 @@ class TurnRD(nn.Module):
 class TurnRDV1(TurnRD):
     """A causal encoder; alpha is the attention of a learned query over the turns.
 
-    The mean of the turns, weighted by alpha, predicts the return. An optional head predicts values.
+    The return is predicted from the attention's output. An optional head predicts values.
     """
 
     def __init__(self, settings: ModelSettings, width: int):
@@ -144,7 +144,7 @@ class TurnRDV1(TurnRD):
         return Decomposition(alpha, returns, values, hidden)
 
     def measures(self) -> dict[str, float]:
-        """`cls_query_norm`: root mean square of the query, about 0.02 at the start."""
+        """`cls_query_norm`: root mean square of the learned query, about 0.02 before training."""
         norm = float(self.query.detach().norm()) / self.query.shape[-1] ** 0.5
         return {"cls_query_norm": norm}
 
@@ -177,12 +177,12 @@ class TurnRDV2(TurnRD):
         """Decompose the return of each trajectory in the batch.
 
         Raises:
-            ValueError: the model requires goals and the batch has none.
+            ValueError: the model requires goals, but the batch has no goals.
         """
         hidden = self.encoder(batch)
         if self.film is not None:
             if batch.goals is None:
-                raise ValueError("this model requires goals, but the batch has none")
+                raise ValueError("this model requires goals, but the batch has no goals")
             goal = self.film["goal"](batch.goals)
             scale, shift = self.film["scale"](goal), self.film["shift"](goal)
             hidden = (1 + scale[:, None]) * hidden + shift[:, None]
@@ -199,7 +199,7 @@ def _head(hidden: int) -> nn.Sequential:
 
 
 def build_model(settings: ModelSettings, width: int, seed: int) -> TurnRD:
-    """Make a model for embeddings of width `width`, with weights determined by `seed`."""
+    """Create a model for embeddings of width `width`, with random weights from `seed`."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return {"v1": TurnRDV1, "v2": TurnRDV2}[settings.version](settings, width)
@@ -208,7 +208,7 @@ def build_model(settings: ModelSettings, width: int, seed: int) -> TurnRD:
 def save_model(
     model: TurnRD, settings: ModelSettings, width: int, metrics: dict, folder: Path
 ) -> None:
-    """Write the weights and the card; `width` is D, the width of a turn's embedding."""
+    """Write the weights and a JSON file with the rest; `width` is that of turn embeddings."""
     write_tensors(model.state_dict(), folder / WEIGHTS)
     card = {"settings": settings.model_dump(mode="json"), "width": width, "metrics": metrics}
     write_json(folder / CARD, card)
@@ -229,12 +229,12 @@ def load_model(folder: Path, settings: Settings) -> TurnRD:
     except FileNotFoundError as error:
         # Errors of the safetensors library have no file name.
         missing = error.filename or weights_path
-        raise UserError(f"{missing}: not found; is {folder} a fitted TurnRD?") from None
+        raise UserError(f"{missing}: not found; expected a fitted TurnRD in {folder}") from None
     except ValueError as error:
         raise UserError(f"{card_path}: damaged ({error})") from None
     fitted = ModelSettings(**card["settings"])
     if fitted != settings.model:
-        raise UserError(f"{card_path}: the model's settings differ from the method's")
+        raise UserError(f"{card_path}: the settings of the fitted model differ from the method's")
     model = build_model(fitted, card["width"], 0)
     model.load_state_dict(weights)
     return model.eval()

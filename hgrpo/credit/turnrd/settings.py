@@ -1,4 +1,4 @@
-"""Settings of TurnRD: model, fit and credit read-out."""
+"""Settings of TurnRD's model, fit and credit read-out."""
 
 from typing import Literal, Self
 
@@ -11,9 +11,9 @@ from hgrpo.credit.to_go import ToGoSettings
 
 
 class FitSettings(Strict):
-    """The fit after each round, on the trajectories of all rounds so far."""
+    """Settings of the fit after each round, on the trajectories of all rounds so far."""
 
-    epochs: int = Field(3, gt=0, description="maximum passes over the replay")
+    epochs: int = Field(3, gt=0, description="maximum passes over the replay buffer")
     batch: int = Field(64, gt=1, description="trajectories per optimiser step")
     lr: float = Field(5e-4, gt=0, description="learning rate of AdamW")
     schedule: Literal["constant", "warmup_cosine"] = Field(
@@ -25,39 +25,39 @@ class FitSettings(Strict):
     max_grad_norm: float = Field(
         1.0, gt=0, description="maximum gradient norm; larger gradients are scaled down"
     )
-    validation_share: float = Field(0.1, gt=0, lt=0.5, description="share of tasks held out")
+    validation_share: float = Field(0.1, gt=0, lt=0.5, description="share of validation tasks")
     patience: int = Field(
         1,
         gt=0,
-        description="epochs without improvement of the validation loss before the fit stops",
+        description="stop after this many epochs without improvement of the validation loss",
     )
     warm_start: bool = Field(False, description="start from the previous round's model")
     half_life: float | None = Field(
         4.0,
         gt=0,
-        description="age in rounds that halves a trajectory's sampling probability; null: no decay",
+        description="rounds after which a trajectory's sampling weight is halved; null: no decay",
     )
-    fresh_rounds: int = Field(0, ge=0, description="newest rounds that the fresh epochs use")
-    fresh_epochs: int = Field(0, ge=0, description="extra epochs at the end")
+    fresh_rounds: int = Field(0, ge=0, description="number of newest rounds in fresh epochs")
+    fresh_epochs: int = Field(0, ge=0, description="extra epochs at the end, on the newest rounds")
     value_weight: float = Field(0.0, ge=0, description="weight of the mean squared error of V_t")
     value_target: Literal["progress", "return_share", "discounted_return"] = Field(
         "progress",
-        description="target of V_t: the turn's progress, an equal share of the return, or "
-        "discount^(turns left) times the return",
+        description="target of V_t. progress: the turn's progress; return_share: return / number "
+        "of turns; discounted_return: discount^(remaining turns) * return",
     )
     discount: float = Field(0.95, gt=0, le=1, description="discount of `discounted_return`")
     rank_weight: float = Field(
-        0.0, ge=0, description="weight of the hinge loss on pairs of trajectories"
+        0.0, ge=0, description="weight of the hinge loss that ranks trajectories by return"
     )
     rank_margin: float = Field(0.1, gt=0, description="margin of the hinge loss")
     prior_weight: float = Field(0.0, ge=0, description="weight of KL(alpha || softmax(t / T))")
     entropy_weight: float = Field(0.0, ge=0, description="weight of the mean entropy of alpha")
     contrastive_weight: float = Field(
-        0.0, ge=0, description="weight of InfoNCE, whose positives are turns of successes"
+        0.0, ge=0, description="weight of InfoNCE with the turns of successes as positives"
     )
     contrastive_temperature: float = Field(0.1, gt=0, description="temperature of InfoNCE")
     supervision_weight: float = Field(
-        0.0, ge=0, description="weight of KL(counterfactual target || alpha among the drawn turns)"
+        0.0, ge=0, description="weight of KL(counterfactual target || alpha over the drawn turns)"
     )
 
     @model_validator(mode="after")
@@ -77,11 +77,11 @@ class FitSettings(Strict):
 
 
 class ModelSettings(Strict):
-    """The network. v1 pools turns by attention; v2 predicts a score and a value per turn."""
+    """Settings of the network."""
 
     version: Literal["v1", "v2"] = Field(
         "v2",
-        description="v1: a learned query attends to the turns; v2: a score and a value per turn",
+        description="v1: attention of a learned query over turns; v2: a score and value per turn",
     )
     layers: int = Field(2, gt=0, description="encoder layers")
     hidden: int = Field(128, gt=0, description="width of the encoder, a multiple of `heads`")
@@ -90,22 +90,24 @@ class ModelSettings(Strict):
     max_turns: int = Field(
         64,
         gt=0,
-        description="number of learned turn positions; later turns share the last one",
+        description="number of learned position embeddings; later turns use the last one",
     )
-    value_head: bool = Field(True, description="value head; optional in v1, required in v2")
+    value_head: bool = Field(True, description="whether to add a value head; required in v2")
     progress_prior: float = Field(
-        1.0, ge=0, description="v2: slope over the turns of the prior added to the scores"
+        1.0,
+        ge=0,
+        description="v2: prior added to the last turn's score, linear from 0 at the first",
     )
-    film: bool = Field(False, description="v2: scale and shift by the goal's embedding")
+    film: bool = Field(False, description="v2: condition on the goal's embedding by FiLM")
 
     @model_validator(mode="after")
     def _fits_the_version(self) -> Self:
         if self.hidden % self.heads:
-            raise ValueError(f"hidden: {self.hidden} is not a multiple of heads, {self.heads}")
+            raise ValueError(f"hidden: {self.hidden} must be a multiple of `heads` ({self.heads})")
         if self.version == "v2" and not self.value_head:
-            raise ValueError("value_head: v2 requires a value head; set it to true")
+            raise ValueError("value_head: required with `version: v2`; set `value_head: true`")
         if self.version == "v1" and self.film:
-            raise ValueError("film: v1 does not use goals; use v2")
+            raise ValueError("film: not supported with `version: v1`; set `version: v2`")
         refuse_unread(self, ("progress_prior", self.version == "v2", "version: v2"))
         return self
 
@@ -117,48 +119,45 @@ class Settings(ToGoSettings):
     needs_policy = True
     fits = True
     first_round_remark = (
-        "The first fit follows the first round, so in this round turns share the return equally."
+        "No model has been fitted in the first round, so turns get equal shares of the return."
     )
     figures = ("turnrd",)
 
     readout: Literal["alpha_return", "projected_value", "value_baseline"] = Field(
         "alpha_return",
-        description="credit of turn t: alpha_return: alpha_t R; projected_value: V_t, clipped and "
-        "shifted to sum to R; value_baseline: alpha_t R - V_t",
+        description="credit of turn t from weight alpha_t, value V_t and return R. alpha_return: "
+        "alpha_t R; projected_value: V_t, clipped and shifted to sum to R; value_baseline: "
+        "alpha_t R - V_t",
     )
-    value_clip: float = Field(2.0, gt=0, description="projected_value: bound of V_t")
-    model: ModelSettings = Field(ModelSettings(), description="the network")
-    fit: FitSettings = Field(
-        FitSettings(), description="how the network is fitted after each round"
-    )
+    value_clip: float = Field(2.0, gt=0, description="projected_value: bound of |V_t|")
+    model: ModelSettings = Field(ModelSettings(), description="settings of the network")
+    fit: FitSettings = Field(FitSettings(), description="settings of the fit after each round")
     counterfactual: CounterfactualSettings | None = Field(
-        None, description="play counterfactuals for every group and fit alpha to their verdicts"
+        None, description="play continuations for every group and fit alpha to their credit"
     )
 
     @property
     def plays(self) -> bool:
-        """Whether counterfactuals are played; the next fit learns from them."""
         return self.counterfactual is not None
 
     @property
     def continues_fit(self) -> bool:
-        """Whether a fit starts from the previous round's model."""
         return self.fit.warm_start
 
     @property
     def sums_to(self) -> SumsTo:
-        """The return, unless credit includes values or later turns."""
+        """The return, unless credit subtracts values or adds later turns."""
         return "" if self.readout == "value_baseline" or self.to_go is not None else "return"
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
-        """Use the fitted model, or equal shares without one; play no counterfactuals."""
+        """Use the fitted model, or equal shares without one; play no continuations."""
         settings, note = self, ""
         if self.counterfactual is not None:
             fit = self.fit.model_copy(update={"supervision_weight": 0.0})
             settings = self.model_copy(update={"fit": fit, "counterfactual": None})
-            note = "credit only: no counterfactuals are played for the next fit"
+            note = "computes credit only; no continuations are played for the next fit"
         if not fitted:
-            note = "no fitted model yet: turns share the return equally"
+            note = "no model is fitted yet, so turns get equal shares of the return"
             sums_to: SumsTo = "return" if self.to_go is None else ""
             return StoredCredit(settings, sums_to, note, stand_in=True)
         return StoredCredit(settings, self.sums_to, note)
@@ -170,8 +169,8 @@ class Settings(ToGoSettings):
         trained = self.model.version == "v2" or self.fit.value_weight > 0
         if self.readout != "alpha_return" and not trained:
             raise ValueError(
-                f"readout: {self.readout} with v1 and fit.value_weight: 0 leaves the value head "
-                "untrained; set `fit.value_weight`, or use v2, which always trains it"
+                f"readout: {self.readout} requires a trained value head; set `fit.value_weight` "
+                "above 0, or use `version: v2`, which always trains it"
             )
         clips = self.readout == "projected_value"
         refuse_unread(self, ("value_clip", clips, "readout: projected_value"))
@@ -180,6 +179,6 @@ class Settings(ToGoSettings):
         if self.counterfactual is not None and self.counterfactual.turns_per_trajectory == 1:
             raise ValueError(
                 "counterfactual.turns_per_trajectory: 1 has no effect, because the fit compares "
-                "the drawn turns of a trajectory; set it to 2 or more"
+                "the drawn turns within a trajectory; set it to 2 or more"
             )
         return self

@@ -1,4 +1,4 @@
-"""Norm, noise and direction of the gradient of a bucket, from inner products of groups' gradients.
+"""Computes the norm, noise and direction of a bucket's gradient from its groups' inner products.
 
 A bucket's loss is a mean over its tokens (or trajectories), so its gradient is sum u_k / sum n_k,
 where u_k is the sum over group k and n_k is its number of tokens (or trajectories). All statistics
@@ -26,7 +26,7 @@ class GroupProducts:
     losses: np.ndarray
 
     def of(self, groups: np.ndarray) -> "GroupProducts":
-        """The products of a subset of groups."""
+        """Restrict the products to a subset of groups."""
         products = self.products[:, groups][:, :, :, groups]
         return GroupProducts(products, self.sizes[groups], self.losses[:, groups])
 
@@ -59,8 +59,9 @@ class BucketStatistics:
         loss: [R, C], the loss.
         norm: [R, C], |sum u / sum n|.
         noise: [R, C], the estimated squared error of that gradient, E |estimate - truth|^2.
-        drawn: [R, C], resampling noise in the squared norm: 0 without resampling, else the noise of
-            the groups, because a resample deviates from the groups as they deviate from the truth.
+        drawn: [R, C], resampling noise in the squared norm. It is 0 without resampling. Otherwise
+            it is equal to the noise, because resamples vary around the sample as the sample varies
+            around the truth.
         cosine: [R, C, C], cosine between components; nan if either is 0.
     """
 

@@ -1,8 +1,8 @@
-"""Buckets of groups by the standard deviation of their returns.
+"""Divides groups into buckets by the standard deviation of their returns.
 
 RAGEN compares the gradients of groups with high and low return variance
-(https://github.com/mll-lab-nu/RAGEN). In RAGEN, the last quantile bucket takes the remainder of the
-division; here, sizes differ by at most one.
+(https://github.com/mll-lab-nu/RAGEN). In RAGEN, the last quantile bucket also contains the groups
+left over by the division; here, the sizes of two buckets differ by at most one.
 """
 
 from collections.abc import Sequence
@@ -45,11 +45,11 @@ def buckets(deviations: Sequence[float], mode: BucketMode, number: int) -> list[
     values = np.asarray(deviations, dtype=np.float64)
     if not (np.isfinite(values).all() and (values >= 0).all()):
         raise ValueError("deviations must be finite and at least 0")
-    # Stable, so that ties keep the order of play.
+    # The sort is stable, so that groups with equal deviations keep the order of play.
     order = np.argsort(values, kind="stable")
     if mode == "quantile":
         if number > len(values):
-            raise ValueError(f"{number} buckets for {len(values)} groups")
+            raise ValueError(f"{len(values)} groups are too few for {number} buckets")
         parts = [
             Bucket(f"bucket_{index}", part)
             for index, part in enumerate(np.array_split(order, number), start=1)

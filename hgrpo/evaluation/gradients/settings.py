@@ -34,7 +34,7 @@ class GradientsConfig(Strict):
     )
     with_validation: bool = Field(
         False,
-        description="whether the page also has the policies' success on the validation panel; "
+        description="whether the page also shows the policies' success on the validation panel; "
         "requires evaluation.validate_trained",
     )
     sketch: int | None = Field(
@@ -58,7 +58,7 @@ class GradientsConfig(Strict):
         refuse_unread(self, ("buckets", self.mode == "quantile", "mode: quantile"))
         if self.mode == "quantile" and 2 * self.buckets > self.groups:
             raise ValueError(
-                f"buckets: {self.groups} groups are too few for {self.buckets} buckets; each "
-                "requires two"
+                f"buckets: {self.groups} groups are too few for {self.buckets} buckets of at "
+                "least two groups"
             )
         return self

@@ -1,4 +1,4 @@
-"""Bucket statistics over seeds: means, norms, regression slopes and tests of dominance.
+"""Summarises bucket statistics over seeds: means, norms, slopes and tests of dominance.
 
 RAGEN (https://github.com/mll-lab-nu/RAGEN) concludes from plots of a single run that the norm of
 the task gradient rises with the standard deviation of returns while those of the regularisers stay
@@ -36,10 +36,10 @@ def weighted_norms(table: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         The columns of `BY`, seed, bucket, component, groups, deviation, norm, noise, square, lower
-        and upper. `norm` is the norm of the measured gradient, `noise` is the expected contribution
-        of noise to its square, and `square` is the rest, which is not clipped at 0 because that
-        would bias it. `lower` and `upper` bound the noise-corrected norm of one seed, by a
-        bootstrap over groups.
+        and upper. `norm` is the norm of the measured gradient, and `noise` is the expected
+        contribution of noise to its square. `square` is the squared norm minus `noise`; it is not
+        clipped at 0, because clipping would bias it. `lower` and `upper` are the limits of a
+        bootstrap interval over groups for the noise-corrected norm of one seed.
     """
     rows = table[table["bucket"] != ALL].copy()
     rows["norm"] *= rows["coefficient"]
@@ -63,8 +63,8 @@ def signed_root(square: Numbers) -> Numbers:
 def student(name: str, values: Sequence[float], level: float) -> dict[str, float]:
     """Mean (column `name`) and its t interval (<name>_lower and <name>_upper).
 
-    The mean is NaN without values. The interval is NaN with fewer than two values, or if any is not
-    finite.
+    The mean of an empty sequence is NaN. The interval is NaN if there are fewer than two values or
+    if a value is not finite.
     """
     mean = float(np.mean(values)) if len(values) else np.nan
     lower = upper = np.nan
@@ -141,10 +141,10 @@ def _slope(part: pd.DataFrame) -> float:
 def dominance(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
     """Squared norm of the regularisers' gradient minus that of the task gradient.
 
-    It is computed in the buckets with the lowest and the highest deviation of returns. Squares are
-    compared because their estimates are nearly unbiased. Norms clipped at 0 are not: if a small
-    task gradient were lost in the noise of every seed, the regularisers would seem certain to
-    dominate.
+    The difference is computed in the buckets with the lowest and the highest deviation of returns.
+    Squared norms are compared because their estimates are nearly unbiased. With norms clipped at 0,
+    a task gradient that is smaller than the noise in every seed would count as 0, and the
+    regularisers would seem to dominate with certainty.
 
     If the returns of every group in a bucket are equal, advantages and the task gradient are 0 by
     definition. Such a row has a separate verdict and no test.
@@ -179,7 +179,7 @@ def dominance(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
 
 
 def _end(part: pd.DataFrame, place: str) -> pd.Series:
-    """Norm and square of each component in a seed's first or last bucket: (column, component)."""
+    """Norms and squares in a seed's first or last bucket, indexed by (column, component)."""
     # Several buckets may share the same deviation (e.g. 0); ties keep their original order.
     ordered = part[part["component"] == TASK].sort_values("deviation", kind="stable")
     bucket = ordered["bucket"].iloc[0 if place == "lowest" else -1]
@@ -193,12 +193,12 @@ def _verdict(difference: float, sure: bool) -> str:
 
 
 def bucket_means(table: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
-    """One row for each of `KEYS`, in the table's order.
+    """Average the bucket statistics over seeds: one row per value of `KEYS`, in the table's order.
 
-    Counts and deviations are means over seeds. A measure is the mean over seeds with a value, with
-    a t interval. `corrected` is the signed root of the mean signal, because a mean of norms clipped
-    at 0 would be too large. With one seed, the interval is that of the table, if any. `cosine` is
-    between the task and the regularisers, in rows of either.
+    Measures are averaged over the seeds in which they are defined, and have t intervals.
+    `corrected` is the signed root of the mean signal, because a mean of norms clipped at 0 would be
+    too large. With one seed, the interval is copied from `table` if it has one. `cosine` is the
+    cosine between the task and the regularisers; both components have it.
 
     Args:
         table: rows of buckets.csv with the columns method, seed and round.

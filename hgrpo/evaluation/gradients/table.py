@@ -1,4 +1,4 @@
-"""Table of a policy's gradients: one row per pass, bucket and component."""
+"""Builds the table of a policy's gradients, with one row per pass, bucket and component."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,8 +15,8 @@ from hgrpo.evaluation.gradients.buckets import Bucket, buckets
 from hgrpo.evaluation.gradients.settings import GradientsConfig
 from hgrpo.evaluation.truth.resampling import estimate, resamples
 
-# Components of the rows: the task with whitened and scaled advantages, and with raw advantages; the
-# KL; the entropy; and the sum of KL and entropy gradients, weighted by their coefficients.
+# Components of the rows: gradients of the task with whitened and scaled advantages, of the task
+# with raw advantages, of the KL, of the entropy, and of the weighted sum of the last two.
 TASK, REGULARISERS = "task", "regularisers"
 SHOWN = (TASK, "task_unwhitened", "kl", "entropy", REGULARISERS)
 PASSES = ("prefilter", "postfilter")
@@ -25,11 +25,11 @@ PASSES = ("prefilter", "postfilter")
 def mix(
     measured: GroupProducts, shift: float, scale: float, kl: float, entropy: float
 ) -> GroupProducts:
-    """The components `SHOWN`, from those of `components.COMPONENTS`.
+    """Compute the components `SHOWN` from the measured components (`components.COMPONENTS`).
 
     Args:
         shift, scale: transform advantages A to (A - shift) / scale.
-        kl, entropy: coefficients.
+        kl, entropy: coefficients of the KL and of the entropy.
     """
     mixture = [
         [1 / scale, -shift / scale, 0, 0],
@@ -64,7 +64,7 @@ def bucket_table(
     shift: float,
     scale: float,
 ) -> tuple[pd.DataFrame, dict[str, dict[int, str]]]:
-    """One row for each pass, bucket and component, and the bucket of each group in each pass.
+    """Compute one row per pass, bucket and component, and the bucket of each group in each pass.
 
     A pass has at most one bucket per two groups, and no buckets if it has fewer than two groups.
 
@@ -123,7 +123,7 @@ def _bucket_rows(
                     "coefficient": coefficient,
                     "loss": statistics.loss[0, index],
                     "norm": statistics.norm[0, index],
-                    # Stored because the ratio below does not determine it if norm or noise is 0.
+                    # Stored, because it does not follow from the ratio below if the noise is 0.
                     "signal": statistics.signal[0, index],
                     **_columns("corrected", statistics.corrected[:, index]),
                     **_columns("signal_to_noise", statistics.signal_to_noise[:, index]),

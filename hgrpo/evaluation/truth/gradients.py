@@ -1,4 +1,4 @@
-"""Quality of the update from a method's advantages, from gradients of single groups.
+"""Measures how good the update from a method's advantages is, from gradients of single groups.
 
 g_k is a method's gradient from group k, the sum over the group's turns of advantage times the
 gradient of the reply's log-probability, and t_k is the same with the true advantages. All
@@ -27,17 +27,19 @@ def cosine(
     weights: np.ndarray,
     groups: int = 1,
 ) -> np.ndarray:
-    """Cosine between updates from `groups` groups by a method and by true advantages, float64 [R].
+    """Cosine between the updates from a method's and from the true advantages, float64 [R].
 
-    The length of the true update is estimated from the product of its two halves, whose noise is
-    independent. The cosine thus estimates that with the exact truth and may exceed 1 by chance.
-    While noise dominates, an unbiased method requires roughly 1 / cosine^2 (at one group) times as
-    many groups as the truth.
+    The length of the true update is estimated from the inner product of its halves, whose noise is
+    independent. The result therefore estimates the cosine with the exact true update, and it may
+    exceed 1 by chance.
+    While noise dominates, an unbiased method requires about 1 / cosine^2 (at one group) times as
+    many groups as the true advantages to get an update of the same quality.
 
     Args:
         of_method: [G, G], g_k . g_l.
         with_truth: [G, G], g_k . t_l.
         halves: [G, G], first half of t_k . second half of t_l.
+        groups: number of groups per update.
     """
     parts = (of_method, with_truth, halves)
     length, along, true = (_of_sums(part, weights, groups) for part in parts)
@@ -92,7 +94,7 @@ class Expected:
 def expected(
     of_method: np.ndarray, with_truth: np.ndarray, truth: np.ndarray, weights: np.ndarray
 ) -> Expected:
-    """The moments, from [G, G] matrices of g_k . g_l, g_k . t_l and t_k . t_l.
+    """Estimate the moments from [G, G] matrices of g_k . g_l, g_k . t_l and t_k . t_l.
 
     If `of_method` is the product of two estimates of the same gradient with independent noise, the
     variance excludes that noise.

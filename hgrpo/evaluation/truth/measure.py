@@ -53,7 +53,7 @@ class Measurement:
     def rollouts(
         self, panel: Sequence[Task], on_done: Callable[[], None] = lambda: None
     ) -> list[PlayedGroup]:
-        """The groups to measure: those of an interrupted run, or new ones.
+        """Return the groups to measure, which an interrupted run saved or which are newly played.
 
         Each group is a separate step. New groups are also read back from disk, so that interrupted
         and resumed runs have equal inputs.

@@ -1,4 +1,4 @@
-"""Measured true advantages as arrays over all turns of the rollouts, with the methods' credit."""
+"""Holds measured true advantages and the methods' credit as arrays over all turns of rollouts."""
 
 import re
 from collections import Counter
@@ -14,7 +14,7 @@ from hgrpo.evaluation.truth.resampling import resamples
 from hgrpo.evaluation.truth.table import clear, sketches_of
 
 INADMISSIBLE, NO_WORD, OTHER = "(not admissible)", "(no word)", "(other)"
-# Less common kinds of action are merged into `OTHER`.
+# Number of the most common kinds of action to keep; all others are merged into `OTHER`.
 KINDS = 12
 _LETTERS = re.compile(r"[^\W\d_]+")
 # Names of rows and columns without a method, and values of the column `beats_shuffled`.
@@ -77,7 +77,7 @@ class MeasuredTruth:
 
     @cached_property
     def weights(self) -> np.ndarray:
-        """float64 [R, G], the resamples of the groups."""
+        """Multiplicities of the groups in each resample, float64 [R, G]."""
         return resamples(self.groups)
 
     @cached_property

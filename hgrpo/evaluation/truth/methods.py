@@ -1,4 +1,4 @@
-"""Tables that compare every method of a study with true advantages, for one policy's rollouts."""
+"""Computes tables that compare every method's credit with the true advantages of a policy."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Published rollouts with true advantages, and credit computed for them by other code."""
+"""Reads published rollouts with true advantages, and credit that other code computed for them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -45,7 +45,7 @@ def read_credits(path: Path, places: pd.DataFrame) -> tuple[np.ndarray, np.ndarr
 
     Raises:
         UserError: the file is missing or damaged or has unknown columns; a turn is repeated,
-            missing or unpublished; or a number is not finite.
+            missing or not published; or a number is not finite.
     """
     table = _read(path)
     rows = table.select(list(TURN)).to_pandas()

@@ -1,4 +1,4 @@
-"""Bootstrap over groups. Whole groups are resampled, because turns of a group are dependent.
+"""Bootstraps over groups. Whole groups are resampled, because turns of a group are dependent.
 
 Statistics are functions of sums over turns, and are computed for many resamples at once. The first
 resample contains every group once, so the first value is the estimate itself.
@@ -28,10 +28,10 @@ def resamples(groups: int, number: int = RESAMPLES) -> np.ndarray:
 
 
 def estimate(values: np.ndarray, level: float = 0.95) -> tuple[float, float, float]:
-    """The estimate and its percentile interval, from a statistic's values on `resamples`.
+    """Return an estimate and its percentile interval, from the statistic's values on `resamples`.
 
-    Infinite values are included. The limits are NaN without resamples, or if the statistic is
-    undefined on more than one in twenty.
+    Infinite values are included. The limits are NaN if there are no resamples, or if the statistic
+    is undefined on more than one in twenty of them.
     """
     drawn = values[1:]
     known = drawn[~np.isnan(drawn)]

@@ -1,4 +1,4 @@
-"""Accuracy of a method's credit and advantages: correlations, signs, cosines and errors."""
+"""Measures the accuracy of credit and advantages: correlations, signs, cosines and errors."""
 
 from collections.abc import Callable
 
@@ -60,7 +60,7 @@ def _varies(variance: np.ndarray, square: np.ndarray) -> np.ndarray:
 
 
 def sign_hits(advantage: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """1 for equal signs, 0.5 if the advantage is 0, else 0; [turns]."""
+    """Score of each sign, [turns]: 1 if both are equal, 0.5 if the advantage is 0, else 0."""
     return (1 + np.sign(advantage) * np.sign(truth)) / 2
 
 
@@ -71,7 +71,7 @@ def sign_accuracy(
     owner: np.ndarray,
     weights: np.ndarray,
 ) -> np.ndarray:
-    """Mean of `sign_hits` over the clear turns of each resample, float64 [R]; NaN without any.
+    """Mean of `sign_hits` over the clear turns of each resample, float64 [R]; NaN if it has none.
 
     Args:
         advantage, truth: float64 [turns].
@@ -157,7 +157,7 @@ def true_gradient_rows(truth: MeasuredTruth) -> list[dict[str, float]]:
 
 
 def best_scale(advantage: np.ndarray, truth: np.ndarray) -> float:
-    """Nonnegative least-squares factor from advantages to the truth.
+    """Nonnegative least-squares factor that scales advantages to the truth.
 
     Noise in the truth does not bias it. Errors are those of scaled advantages, because advantages
     have no unit.
@@ -174,9 +174,9 @@ def error_rows(advantage: np.ndarray, truth: MeasuredTruth) -> list[dict[str, ob
 
     Returns:
         Rows with `by` ("turn" or "action"), `key`, the numbers of `turns` and `clear_turns`, the
-        share of clear turns with the correct sign (`sign_accuracy`, NaN without any), the mean true
-        advantage `mean_truth`, and `mean_error`, the mean of the scaled advantage minus the truth,
-        both in units of return.
+        share of clear turns with the correct sign (`sign_accuracy`, NaN if there are none), the
+        mean true advantage `mean_truth`, and `mean_error`, the mean of the scaled advantage minus
+        the truth, both in units of return.
     """
     known = np.isfinite(advantage)
     truth, advantage = truth.of(known), advantage[known]
@@ -262,14 +262,14 @@ def _beats(inside: np.ndarray) -> str:
 def _products(
     advantage: np.ndarray, truth: MeasuredTruth
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Inner products of groups' gradients: method, method with truth, halves of the truth."""
+    """Inner products of groups' gradients: method . method, method . truth, half . other half."""
     of_method, true = (update_sketches(values, truth) for values in (advantage, truth.advantage))
     first, second = (update_sketches(half, truth) for half in truth.halves)
     return of_method @ of_method.T, of_method @ true.T, first @ second.T
 
 
 def _shuffled_cosine(truth: MeasuredTruth) -> np.ndarray:
-    """Unbiased by noise, because shuffled and true gradients are from different halves."""
+    """Cosine of the shuffled truth; not biased by noise, because factors use different halves."""
     first, second = (update_sketches(half, truth) for half in truth.halves)
     means = (trajectory_means(half, truth.lengths) for half in truth.halves)
     dealt_first, dealt_second = (update_sketches(mean, truth) for mean in means)

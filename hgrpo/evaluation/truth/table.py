@@ -1,4 +1,4 @@
-"""truth.parquet: one row per turn, with its true advantage and a sketch of its gradient.
+"""Builds and reads truth.parquet: one row per turn, with its true advantage and gradient sketch.
 
 docs/artefacts.md explains the columns.
 """
@@ -37,7 +37,7 @@ def truth_schema(sketch: int) -> pa.Schema:
 def truth_table(
     group: PlayedGroup, truths: Sequence[TurnTruth], continuations: int, sketches: np.ndarray
 ) -> pa.Table:
-    """Rows of a group's turns.
+    """Build the truth table's rows for the turns of a group.
 
     Args:
         truths: true values of each trajectory's turns.
@@ -70,7 +70,7 @@ def turn_places(groups: Sequence[PlayedGroup]) -> dict[str, list]:
 
 
 def read_truth(folder: Path, groups: Sequence[PlayedGroup]) -> pa.Table:
-    """The truth table of the rollouts `groups`, which are from `read_groups` on the same folder.
+    """Read the truth table of the rollouts `groups`, which are from `read_groups` on this folder.
 
     Raises:
         UserError: as `read_truth_table`, or the rows do not match the turns of the rollouts.
@@ -78,7 +78,7 @@ def read_truth(folder: Path, groups: Sequence[PlayedGroup]) -> pa.Table:
     path = Path(folder) / TRUTH_FILE
     table = read_truth_table(path)
     if table.select(PLACE.names).to_pydict() != turn_places(groups):
-        raise UserError(f"{path}: its rows are not the turns of the rollouts beside it")
+        raise UserError(f"{path}: rows do not match the turns of the rollouts in the same folder")
     return table
 
 
@@ -92,7 +92,7 @@ def read_truth_table(path: Path) -> pa.Table:
     sketch = table.schema.field(SKETCH).type if SKETCH in table.column_names else None
     size = sketch.list_size if isinstance(sketch, pa.FixedSizeListType) else 1
     if not table.schema.equals(truth_schema(size)):
-        raise UserError(f"{path}: its columns are not those of a truth table")
+        raise UserError(f"{path}: expected a truth table, but columns differ (docs/artefacts.md)")
     return parquet.check_numbers(table, path)
 
 
@@ -120,7 +120,7 @@ def true_variance(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def reliability(advantage: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
-    """Reliability: share of true variance in the estimates' variance, up to 1; NaN if that is 0."""
+    """True variance divided by the estimates' variance, at most 1; NaN if the latter is 0."""
     spread = float(np.var(advantage))
     return min(1.0, true_variance(first, second) / spread) if spread else float("nan")
 

@@ -1,4 +1,4 @@
-"""Advantages that training would compute from a method's credit."""
+"""Computes the advantages that training would derive from a method's credit."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -52,10 +52,11 @@ def credited(
     Args:
         method: the arm; its assigner, `alpha` and `turn_norm` are used.
         folder: rollouts as in docs/truth.
-        order: credit the groups in reverse, each in this permutation of `other_orders`.
+        order: if given, credit the groups in reverse order, and the trajectories of each group in
+            the order `other_orders(...)[order]`.
 
     Raises:
-        UserError: the method requires more than the rollouts, or a file is missing or damaged.
+        UserError: the credit requires more than the rollouts, or a file is missing or damaged.
     """
     names = ["task_id", "content_hash", "task_type"]
     rows = read_sequences(folder / SEQUENCES_FILE, names).to_pylist()
@@ -89,7 +90,8 @@ def _source(method: MethodConfig, rollouts: SharedRollouts) -> str:
     """Source of a method's credit besides the rollouts; "" if there is none."""
     declared = method.credit.declared
     if not method.train or method.uses_critic:
-        return f"a critic ({method.advantage})" if method.train else "no assigner"
+        untrained = "an assigner, which untrained arms lack"
+        return f"a critic ({method.advantage})" if method.train else untrained
     if declared.plays or declared.needs_policy or declared.reads_embeddings or declared.fits:
         return "the policy, its hidden states, further play or a fit"
     return "the game or a service" if declared.uses or declared.may_be_unreachable else ""

@@ -1,12 +1,12 @@
-"""The true advantages of a trajectory's turns, from continuations before each turn.
+"""Estimates the true advantages of a trajectory's turns, from continuations before each turn.
 
     V_t = mean return of the continuations from before turn t,    V_T = the trajectory's return
     A_t = V_{t+1} - V_t
 
-V_T has no error, because nothing is paid after the last turn. A_t is the turn's own advantage under
-the policy that played the continuations, without bias. This is the estimate of Kazemnejad et al.
-2024, "VinePPO: Refining Credit Assignment in RL Training of LLMs",
-https://arxiv.org/abs/2410.01679, with one turn as the step.
+V_T has no error, because there is no reward after the last turn. A_t is an unbiased estimate of the
+turn's advantage under the policy that played the continuations. Source: Kazemnejad et al. 2024,
+"VinePPO: Refining Credit Assignment in RL Training of LLMs", https://arxiv.org/abs/2410.01679, here
+with one turn as the step.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ import numpy as np
 class TurnTruth:
     """Estimates for the T turns of a trajectory; every field is float64 [T], in units of return.
 
-    Neighbours share an estimate with opposite signs, so the errors of A_t and A_{t+1} have the
+    A_t and A_{t+1} contain V_{t+1} with opposite signs, so their errors have the
     covariance -se_after[t]**2. Those of turns further apart are independent.
 
     Attributes:
@@ -40,7 +40,7 @@ class TurnTruth:
 
 
 def turn_truth(returns: np.ndarray, final: float) -> TurnTruth:
-    """The true advantage of each turn.
+    """Estimate the true advantage of each turn.
 
     Args:
         returns: float64 [T, n], returns of the n continuations from before each turn.
@@ -51,7 +51,7 @@ def turn_truth(returns: np.ndarray, final: float) -> TurnTruth:
     """
     each = returns.shape[1]
     if each < 2:
-        raise ValueError(f"{each} continuations a turn; 2 or more were expected")
+        raise ValueError(f"expected at least 2 continuations per turn, got {each}")
     values = returns.mean(axis=1)
     errors = returns.std(axis=1, ddof=1) / np.sqrt(each)
     after, errors_after = np.append(values[1:], final), np.append(errors[1:], 0.0)

@@ -12,10 +12,10 @@ _ENTITY = r"[a-z]+ [0-9]+"
 
 
 class Alfworld(Environment):
-    """ALFWorld with generated or published games; both engines support both."""
+    """ALFWorld with generated or published games. Both kinds of games run in both engines."""
 
     Settings = AlfworldSettings
-    # Each entity, such as "countertop 2", and each phrase between two entities is a piece.
+    # Each entity, such as "countertop 2", and each phrase between two entities is one piece.
     cut = Cut(
         name="phrases",
         pieces=rf"{_ENTITY}|(?:(?!{_ENTITY})(?:.|\n))+",

@@ -1,4 +1,4 @@
-"""Makes the games of a study: generates or collects, checks and writes them."""
+"""Generates or collects the games of a study, checks them, and writes them."""
 
 import json
 from collections import Counter
@@ -15,21 +15,21 @@ from hgrpo.games.base import Task
 from hgrpo.games.panels import SPLITS, leave_out, share_out, stratified
 from hgrpo.games.user_path import user_path
 
-# Keys of traj_data.json used by the pipeline or the official loader; others are dropped.
+# Keys of traj_data.json that the pipeline or the official loader uses. All others are dropped.
 _KEYS = ("task_id", "task_type", "pddl_params", "scene", "turk_annotations")
 
 
 def make(
     config: AlfworldSettings, seed: int, out: Path, skipped: Counter
 ) -> Iterator[tuple[str, Task]]:
-    """Check each game, write it to `out`, and yield its split and task in panel order.
+    """Check each game, write it to `out`, and yield (split, task) in panel order.
 
     Args:
-        skipped: reason -> number of excluded games; updated in place.
+        skipped: maps a reason to the number of excluded games; updated in place.
 
     Raises:
-        UserError: the games cannot be read or generated, a game's commands do not match the setting
-            `grammar`, or a generated walkthrough does not win.
+        UserError: games cannot be read or generated, the commands of a game do not match the
+            setting `grammar`, or the walkthrough of a generated game does not win.
     """
     sizes = config.panels.sizes
     root = out / "games"
@@ -47,7 +47,7 @@ def make(
 
 
 def _check(game: dict, name: str, config: AlfworldSettings, skipped: Counter) -> None:
-    """Check language and walkthrough; remove a failing walkthrough from a user's game."""
+    """Check language and walkthrough. A walkthrough that fails is removed from a user's game."""
     language = config.grammar
     if f'"{PUT[language].format("{o}", "{r}")}"' not in game["grammar"]:
         raise UserError(f"{name}: the game's commands do not match `env.grammar: {language}`")
@@ -62,7 +62,7 @@ def _check(game: dict, name: str, config: AlfworldSettings, skipped: Counter) ->
     except UserError as error:
         if config.games.generate is not None:
             raise
-        # Keep the game, because the official loader does not read walkthroughs.
+        # The game itself is kept, because the official loader does not read walkthroughs.
         leave_out(skipped, "walkthrough", error, Path())
         del game["walkthrough"]
 
@@ -70,10 +70,10 @@ def _check(game: dict, name: str, config: AlfworldSettings, skipped: Counter) ->
 def _collect(
     games: GamesSettings, sizes: dict[str, int | None], seed: int, skipped: Counter
 ) -> Iterator[tuple[str, generator.GameFiles]]:
-    """Yield (panel, game) in panel order: task types in turn, games of a type shuffled by `seed`.
+    """Yield (panel, game) in panel order: task types alternate, and games of a type are shuffled.
 
-    Excludes games that the official loader excludes, that are won at reset, or that duplicate an
-    earlier game. `skipped` counts them by reason.
+    Games are excluded if the official loader excludes them, if they are already won at reset, or if
+    they duplicate an earlier game. `skipped` counts excluded games by reason.
 
     Raises:
         UserError: a folder is missing, or its number of games differs from `games.expected`.

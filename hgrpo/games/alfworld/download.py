@@ -1,12 +1,12 @@
 """Downloads the published games.
 
-The addresses are copied from `alfworld-download` (package alfworld 0.4.2). One archive holds the
-games (`game.tw-pddl`), the other holds the annotations of their goals (`traj_data.json`). Both use
-the layout `json_2.1.1/<split>/<task>/<trial>/`. The authors publish no checksums, so a receipt next
-to the games records those of the downloaded archives.
+The URLs are copied from `alfworld-download` (package alfworld 0.4.2). One archive contains the
+games (`game.tw-pddl`), the other one the annotations of their goals (`traj_data.json`). Both use
+the layout `json_2.1.1/<split>/<task>/<trial>/`. The authors publish no checksums, so those of the
+downloaded archives are recorded in a receipt next to the games.
 
-Because an archive could be malicious, only files with these two names are unpacked, only to paths
-of the layout, never as links, and only up to a maximum size.
+Because an archive could be malicious, only files with these two names are unpacked. They are
+written only to paths of this layout, never as links, and only up to a maximum size.
 """
 
 import json
@@ -29,16 +29,16 @@ _MEMBER = re.compile(
     r"/(?:game\.tw-pddl|traj_data\.json))"
 )
 
-# Maximum size (bytes) of a file to unpack. A game's file has about a hundredth of this.
+# Maximum size (bytes) of a file to unpack, about 100 times the size of a game's file.
 _LARGEST = 1 << 25
 
 
 def fetch_games(root: Path) -> list[dict]:
     """Download the games to `root`; return name, size and SHA-256 of each archive.
 
-    If an earlier call has finished, return its result. If `root` has games from another source,
-    return an empty list. Archives are kept until everything is unpacked, so that an interrupted
-    call can resume.
+    If `root` contains the games of an earlier call, its result is returned. If `root` contains
+    games from another source, the result is empty. Archives are kept until everything is unpacked,
+    so that an interrupted download can be resumed.
 
     Raises:
         UserError: the network is unavailable, or a file is not a zip archive of games.

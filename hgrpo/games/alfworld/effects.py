@@ -1,6 +1,7 @@
-"""Compiles the effects of actions on facts.
+"""Compiles the effects of actions to functions that change facts.
 
-Texts may use facts `not_p(x)`, which are added when p(x) is deleted, and vice versa.
+Texts can refer to facts `not_p(x)`. Such a fact is added when p(x) is deleted, and deleted when
+p(x) is added.
 """
 
 from collections.abc import Callable
@@ -13,13 +14,13 @@ from hgrpo.games.alfworld.matching import FormulaCompiler, Frame, Step
 
 @dataclass(frozen=True)
 class _Row:
-    """One effect: it adds `fact(frame)` to `predicate`, or deletes it if `negated`."""
+    """One effect: adds `fact(frame)` to a predicate or, if `negated`, deletes it."""
 
     predicate: int
     fact: Callable[[Frame], Fact]
     condition: Step | None
     negated: bool
-    negation: int | None  # index of `not_p` if a formula uses it, else None
+    negation: int | None  # index of the predicate `not_p` if a formula uses it, else None
 
     def fires(self, facts: Facts, frame: Frame) -> bool:
         return self.condition is None or self.condition(facts, frame)
@@ -41,10 +42,10 @@ def compile_effects(
     compiler: FormulaCompiler,
     negations: dict[int, int],
 ) -> Step:
-    """Return a step that applies an action to facts, given a frame with the action's arguments.
+    """Return a step that applies an action to facts; its frame holds the action's arguments.
 
     Args:
-        negations: maps the index of p to the index of `not_p`, for each `not_p` used in a text.
+        negations: index of p -> index of `not_p`, for each `not_p` that a text uses.
     """
     rows = []
     for effect in schema.effects:
@@ -57,7 +58,7 @@ def compile_effects(
 
     def apply(facts: Facts, frame: Frame) -> bool:
         happens = [(row, row.fact(frame)) for row in rows if row.fires(facts, frame)]
-        # If an action adds and deletes the same fact, the fact holds afterwards.
+        # In PDDL, a fact that an action both adds and deletes holds afterwards.
         added = {(row.predicate, fact) for row, fact in happens if not row.negated}
         for row, fact in happens:
             if row.negated and (row.predicate, fact) not in added:

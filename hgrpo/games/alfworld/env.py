@@ -8,19 +8,19 @@ from hgrpo.games.alfworld.potential import View
 from hgrpo.games.alfworld.textworld_engine import OfficialGame, require_textworld
 from hgrpo.games.base import Observation, PickledByReplay, Step, Task, check_action, fingerprint
 
-# `changed` lists the new facts of these predicates.
+# Predicates whose new facts are listed by `changed`.
 _CHANGES = ("holds", "inreceptacle", "inreceptacleobject", "isclean", "iscool", "ishot")
 _CHANGES += ("issliced", "istoggled")
 
 
 class AlfworldEnv(PickledByReplay):
-    """Household games with reward 1.0 for the winning step and 0.0 otherwise.
+    """Household games. The reward is 1.0 for the winning step and 0.0 for all other steps.
 
-    `Observation.goal` is the sentence after "Your task is to: ", including the full stop; the reset
-    text is the whole opening. The environment is deterministic.
+    `Observation.goal` is the sentence after "Your task is to: ", including the full stop. The text
+    after a reset is the whole opening text. The environment is deterministic.
 
     Args:
-        assets: base folder of the task paths.
+        assets: folder to which the paths of tasks are relative.
         engine: "native", or "textworld" for the official engine, which is slow and leaks memory.
 
     Raises:
@@ -42,7 +42,8 @@ class AlfworldEnv(PickledByReplay):
         """Start the task from the beginning.
 
         Raises:
-            UserError: the game's files are missing, malformed, or changed since the task was made.
+            UserError: the game's files are missing or malformed, or have changed since the task was
+                created.
         """
         game = load_compiled(self.assets / task.path)
         task.check_content(game.content_hash, f"{game.folder}: the game")
@@ -77,7 +78,7 @@ class AlfworldEnv(PickledByReplay):
         )
 
     def fork(self) -> "AlfworldEnv | None":
-        """An independent environment in the same state; None with the official engine."""
+        """Create an independent environment in the same state; None with the official engine."""
         if self.engine != "native":
             return None
         twin = self._twin()
@@ -91,7 +92,7 @@ class AlfworldEnv(PickledByReplay):
         return self._play.admissible_commands()
 
     def situation(self) -> tuple[str, str]:
-        """Return fingerprints of the facts from `changed` and of the admissible commands."""
+        """Return fingerprints of the facts in `changed` and of the admissible commands."""
         if self._game is None:
             raise RuntimeError("situation before reset")
         compiled = self._game.compiled
@@ -102,7 +103,6 @@ class AlfworldEnv(PickledByReplay):
         return self._game.potential(self._view(), self._play.won)
 
     def _view(self) -> View:
-        """The current facts; entities are the native engine's integers."""
         compiled = self._game.compiled
         if self.engine == "native":
             return compiled.view(self._play.facts)
@@ -110,11 +110,11 @@ class AlfworldEnv(PickledByReplay):
 
 
 def changed(view: View, start: View) -> list[tuple]:
-    """Sorted list of the agent's place and the `_CHANGES` facts in `view` that are not in `start`.
+    """List the agent's place, and the facts of `_CHANGES` that have changed since `start`; sorted.
 
-    All other predicates are ignored, such as examined objects, open receptacles and lamps that are
-    on. An open receptacle at the agent's place affects the admissible commands. Whether a lamp has
-    been used is included, because goals depend on it.
+    Other predicates are ignored, such as examined objects, open receptacles and lamps that are on:
+    an open receptacle at the agent's place already affects the admissible commands. Lamps that have
+    been used are included, because goals depend on them.
     """
     facts = [("atlocation", fact) for fact in view("atlocation")]
     for name in _CHANGES:

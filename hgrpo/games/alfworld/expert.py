@@ -1,9 +1,9 @@
-"""Demonstrations by a scripted player that searches the house, or by the games' walkthroughs.
+"""Creates demonstrations with a scripted player, the searcher, or from the games' walkthroughs.
 
-The player observes the same as an agent: the opening text with the goal, then one observation per
-command. Its settings determine how often it idles, revisits searched places, and closes what it
-opened. With `favourites` it also knows the usual places of objects; the success rate of this
-variant is the ceiling of a study.
+The searcher has the same observations as an agent: the opening text with the goal, and then one
+observation per command. The settings determine how often it idles, revisits searched places, and
+closes receptacles that it has opened. With `favourites`, it also knows the usual places of objects.
+The success rate of this variant is the ceiling of a study.
 """
 
 import re
@@ -24,7 +24,8 @@ from hgrpo.games.alfworld.vocabulary import PUT, TOOLS, kind_of
 from hgrpo.games.base import Task
 from hgrpo.games.demonstration import play, replayed, shared_out
 
-# (receptacle types in the room, object type) -> receptacle types to try first, as display names.
+# Maps (receptacle types in the room, object type) to the receptacle types that are searched first.
+# All types are display names.
 Favourites = Callable[[set[str], str], set[str]]
 Play = Generator[str, str, None]
 Search = Generator[str, str, tuple[str, str]]
@@ -34,19 +35,19 @@ _OPENING = "-= Welcome to TextWorld, ALFRED! =-"
 
 
 class Searcher:
-    """One episode of the expert.
+    """Plays one episode as the expert.
 
-    `act()` returns the first command, `act(observation)` each later one. After an unsuccessful
-    search of all places, the search restarts, so commands never run out.
+    `act()` returns the first command, and `act(observation)` each later one. If all places have
+    been searched without success, the search starts again, so there is always a next command.
 
     Args:
-        opening: the text of the reset, with the room's receptacles and the goal sentence.
+        opening: the text after the reset, which contains the room's receptacles and the goal.
         language: "move" (`move X to Y`) or "put" (`put X in/on Y`).
-        favourites: usual places of objects; None to search without this knowledge.
+        favourites: the usual places of objects; None if the searcher does not know them.
 
     Raises:
-        UserError: the goal is not one of ALFWorld's template sentences, or the opening lists no
-            receptacle.
+        UserError: the goal does not match one of ALFWorld's templates, or the opening text
+            contains no receptacle.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class Searcher:
         if config.order == "random":
             self.order = [self.listed[i] for i in rng.permutation(len(self.listed))]
         self.here = ""
-        self.seen: dict[str, list[str]] = {}  # receptacle -> its content when last seen
+        self.seen: dict[str, list[str]] = {}  # receptacle -> its contents when last seen
         self.shut: set[str] = set()  # receptacles that were closed when last seen
         self.opened: set[str] = set()  # receptacles opened and not closed by this searcher
         self.home = ""  # the destination of targets; "" until it is chosen
@@ -86,7 +87,7 @@ class Searcher:
         return self._commands.send(observation)
 
     def _play(self) -> Play:
-        """Play the whole episode. All generators here yield commands and receive observations."""
+        """Play the whole episode: a generator that yields commands and receives observations."""
         spec = KINDS[self.goal.task_type]
         while True:
             place, item = yield from self._find(self.goal.target, self._may_fetch)
@@ -111,10 +112,10 @@ class Searcher:
             self.seen[self.home].append(item)
 
     def _may_fetch(self, place: str) -> bool:
-        """Whether to take a target from `place`; delivered targets are not taken again.
+        """Whether to take a target from `place`, which must not be its destination.
 
-        If the goal requires two objects, targets in any receptacle of the goal's type are left
-        there until every place has been searched.
+        If the goal requires two objects, targets are not taken from any receptacle of the goal's
+        type until all places have been searched.
         """
         if place == self.home:
             return False
@@ -122,7 +123,7 @@ class Searcher:
         return one or self.searched_all or kind_of(place) != self.goal.receptacle
 
     def _goal_place(self) -> str:
-        """A receptacle of the goal's type with a target, else the first of that type."""
+        """Return a receptacle of the goal's type that contains a target, or else the first one."""
         for place, items in self.seen.items():
             if kind_of(place) == self.goal.receptacle and self.goal.target in map(kind_of, items):
                 return place
@@ -135,7 +136,6 @@ class Searcher:
         raise UserError(f"the goal requires a {kind}, but the room has only: {self.listed}")
 
     def _find(self, kind: str, allowed: Callable[[str], bool]) -> Search:
-        """Search for an object of the type in an allowed place; return (place, object)."""
         while True:
             for place, items in self.seen.items():
                 for item in items:
@@ -144,7 +144,7 @@ class Searcher:
             yield from self._next_stop(kind)
 
     def _next_stop(self, kind: str) -> Play:
-        """Visit the next place of the search, with at least one command."""
+        """Visit the next place of the search, which takes at least one command."""
         if self.rng.random() < self.config.dawdle:
             idle = ["look", "inventory"] + ([f"examine {self.here}"] if self.here else [])
             yield idle[int(self.rng.integers(len(idle)))]
@@ -154,7 +154,7 @@ class Searcher:
             return
         fresh = [place for place in self._preferred(kind) if place not in self.seen]
         if not fresh:
-            # All places were searched without success. Reset what was seen, and restart.
+            # All places have been searched without success, so the search starts again.
             self.searched_all = True
             self.seen.clear()
             fresh = self._preferred(kind)
@@ -162,7 +162,6 @@ class Searcher:
         yield from self._reach(fresh[int(self.rng.integers(len(fresh))) if at_random else 0])
 
     def _preferred(self, kind: str) -> list[str]:
-        """Receptacles in search order."""
         if self.favourites is None:
             return self.order
         usual = self.favourites({kind_of(place) for place in self.listed}, kind)
@@ -170,7 +169,7 @@ class Searcher:
         return sorted(self.order, key=lambda p: (kind_of(p) == unlikely, kind_of(p) not in usual))
 
     def _go(self, place: str) -> Play:
-        """Go to a receptacle unless already there; sometimes close the current one first."""
+        """Go to a receptacle, if not already there. Sometimes close the current one first."""
         if place == self.here:
             return
         if self.here in self.opened and self.rng.random() < self.config.close_after_open:
@@ -182,7 +181,7 @@ class Searcher:
         self._note(place, answer)
 
     def _reach(self, place: str) -> Play:
-        """Go to a receptacle and open it if necessary, so that `seen` lists its content."""
+        """Go to a receptacle and open it if necessary, so that `seen` has its contents."""
         yield from self._go(place)
         if place in self.shut:
             answer = yield f"open {place}"
@@ -204,7 +203,7 @@ class Searcher:
 
 
 def informed(config: SearcherSettings) -> SearcherSettings:
-    """Copy the settings with all probabilities of bad habits set to 0."""
+    """Copy the settings, with the probabilities of all bad habits set to 0."""
     return config.model_copy(
         update={"random_pick": 0.0, "dawdle": 0.0, "revisit": 0.0, "close_after_open": 0.0}
     )
@@ -213,11 +212,12 @@ def informed(config: SearcherSettings) -> SearcherSettings:
 def demonstrate(
     config: AlfworldSettings, assets: Path, panel: list[Task], seed: int, skipped: Counter[str]
 ) -> Iterator[dict]:
-    """Yield rows of trajectories.parquet, game by game, distributed evenly over the panel.
+    """Yield rows of trajectories.parquet, game by game, with equally many for each game.
 
-    The searcher can parse only template goals. In these games, the share `walkthrough_share` of the
-    trajectories replays the game's walkthrough, if it has one. Games with human-written goals
-    always replay the walkthrough; without one they are excluded and counted in `skipped`.
+    If the goal of a game was written from a template, the searcher can parse it. In these games, a
+    share `walkthrough_share` of the trajectories replays the walkthrough, if there is one. If the
+    goal was written by a human, all trajectories replay the walkthrough. Such games without a
+    walkthrough are excluded and counted in `skipped`.
     """
     expert = config.expert
     env = AlfworldEnv(assets, config.engine)
@@ -244,7 +244,7 @@ def demonstrate(
 def ceiling(
     config: AlfworldSettings, assets: Path, panel: list[Task], seed: int
 ) -> list[dict] | None:
-    """Rows of a searcher that knows the usual places of objects; None for games from a folder."""
+    """Rows of a searcher who knows the usual places of objects; None for games from a folder."""
     if config.games.generate is None:
         return None
     env = AlfworldEnv(assets, config.engine)

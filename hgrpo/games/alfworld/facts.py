@@ -1,7 +1,8 @@
-"""The facts of a game state, with the indexes used by compiled queries.
+"""Stores the facts of a game state, with the indexes that compiled queries use.
 
-Entities are integers in the order of their ids, so sorting the integers sorts the ids. A fact is
-the tuple of its arguments, which are entities. A fact with one argument is the entity itself.
+Entities are integers in the order of their ids, so that sorting the integers sorts the ids. A fact
+of a predicate is the tuple of its arguments, which are entities. If there is only one argument, the
+fact is this entity itself.
 """
 
 from bisect import insort
@@ -13,12 +14,12 @@ Fact = int | tuple[int, ...]
 
 
 def key_getter(positions: tuple[int, ...]) -> Callable:
-    """Return a function that selects the items at `positions`: a bare item if one, else a tuple."""
+    """Return a function that selects the items at `positions`: a tuple, or the item if only one."""
     return itemgetter(*positions) if positions else lambda _: ()
 
 
 class Vocabulary:
-    """Assigns indices to predicates and to access patterns (a predicate with known positions)."""
+    """Numbers predicates and patterns; a pattern is a predicate with some known positions."""
 
     def __init__(self) -> None:
         self.predicates: dict[str, int] = {}
@@ -28,14 +29,14 @@ class Vocabulary:
         return self.predicates.setdefault(name, len(self.predicates))
 
     def pattern(self, predicate: int, known: tuple[int, ...]) -> int:
-        """Number of the index that groups facts of `predicate` by their arguments at `known`."""
+        """Number of the pattern that groups facts of `predicate` by the arguments at `known`."""
         return self.patterns.setdefault((predicate, known), len(self.patterns))
 
 
 class Facts:
     """`sets[predicate]` holds the facts; `index[pattern]` maps known arguments to sorted facts.
 
-    Copies share the static facts and the tuples of all indexes.
+    A copy shares the facts that never change, and the tuples in all indexes.
     """
 
     __slots__ = ("fluent", "fluent_patterns", "index", "sets", "watchers")

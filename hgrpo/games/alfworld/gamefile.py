@@ -1,4 +1,4 @@
-"""Games in the published layout: game.tw-pddl and traj_data.json in `<split>/<task>/<trial>/`."""
+"""Reads games in the published layout `<split>/<task>/<trial>/{game.tw-pddl,traj_data.json}`."""
 
 import hashlib
 import json
@@ -27,13 +27,13 @@ _PROBLEM_NAME = re.compile(r"\( problem [^ ()]+ \)")
 
 @dataclass(frozen=True)
 class Game:
-    """A game after reading, checking and compiling."""
+    """A game that has been read, checked and compiled."""
 
     folder: Path
     content_hash: str
     compiled: CompiledGame
-    potential: Callable[[View, bool], float]  # (facts, won) -> potential
-    goal: str  # the sentence after "Your task is to: ", with its full stop
+    potential: Callable[[View, bool], float]  # (facts, whether the game is won) -> potential
+    goal: str  # the sentence after "Your task is to: ", including its full stop
     walkthrough: tuple[str, ...]  # commands that win the game; empty if the file has none
 
 
@@ -43,8 +43,8 @@ _canonical_domain = lru_cache(maxsize=16)(pddl.canonical)
 def content_hash(game: dict) -> str:
     """SHA-256 (hex) of a game's domain, grammar and problem.
 
-    The hash excludes the problem's name, the walkthrough and all other keys of the file, as well as
-    comments, case and spacing of the PDDL.
+    The hash does not depend on other keys of the file, such as the walkthrough, on the name of the
+    problem, or on comments, case and spacing in the PDDL.
     """
     problem = _PROBLEM_NAME.sub("( problem _ )", pddl.canonical(game["pddl_problem"]), count=1)
     parts = (_canonical_domain(game["pddl_domain"]), game["grammar"].strip(), problem)
@@ -52,10 +52,10 @@ def content_hash(game: dict) -> str:
 
 
 def read_game(folder: Path) -> dict:
-    """Read a folder's game file and check that it contains domain, grammar and problem.
+    """Read the game file in a folder, and check that it contains domain, grammar and problem.
 
     Raises:
-        UserError: the file is missing, is not a JSON object, or lacks one of the texts.
+        UserError: the file is missing or is not a JSON object, or one of these texts is missing.
     """
     path = folder / GAME_FILE
     data = _read_json(path)
@@ -66,7 +66,7 @@ def read_game(folder: Path) -> dict:
 
 
 def read_walkthrough(data: dict, source: object) -> tuple[str, ...]:
-    """The commands that win a game; empty if its file has none. `source` names the file in errors.
+    """Return a game's walkthrough, or () if its file has none; `source` is the file, for errors.
 
     Raises:
         UserError: the walkthrough is not a list of strings.
@@ -90,10 +90,10 @@ def _read_json(path: Path) -> dict:
 
 
 def compile_game(data: dict, source: object) -> CompiledGame:
-    """Compile the content of a game file; `source` names the file in errors.
+    """Compile the content of a game file. `source` is the file, for error messages.
 
     Raises:
-        UserError: the PDDL or the grammar is malformed, or the game is won at reset.
+        UserError: the PDDL or the grammar is malformed, or the game is already won at reset.
     """
     compiled = _compile(data, source)
     if compiled.is_won(compiled.start):
@@ -118,8 +118,8 @@ def load_compiled(folder: Path) -> Game:
     """Load and compile the game in `folder`; the 4096 most recently used games are cached.
 
     Raises:
-        UserError: as the functions above, or if the opening text contains no goal or the file marks
-            the game as unsolvable.
+        UserError: as in `read_game` and `compile_game`. Also if the opening text contains no goal,
+            or if the file marks the game as unsolvable.
     """
     path = folder / GAME_FILE
     data = read_game(folder)
@@ -141,7 +141,7 @@ def load_compiled(folder: Path) -> Game:
 
 
 def native_potential(game: CompiledGame) -> Callable[[View, bool], float]:
-    """The potential of a game, for facts whose entities are the native engine's integers."""
+    """Return the potential of a game; its entities are the native engine's integers."""
     names = {n: name for name, n in game.program.vocabulary.predicates.items()}
     fluent = {names[number] for number in game.program.fluent}
     start = game.view(game.start)
@@ -149,14 +149,15 @@ def native_potential(game: CompiledGame) -> Callable[[View, bool], float]:
 
 
 def list_games(root: Path, counts: Counter[str]) -> list[Task]:
-    """The playable games in `root` and its subfolders, sorted by path.
+    """List the playable games in `root` and its subfolders, sorted by path.
 
-    The rules are those of `AlfredTWEnv.collect_game_files` in alfworld 0.4.2: no movable receptacle
-    or slicing in the path, one of the six task types, and a game file with `solvable: true`. In
-    addition, games won at reset are excluded, and so are bad files, for which the original fails.
+    As in `AlfredTWEnv.collect_game_files` of alfworld 0.4.2, a game is playable if its path
+    mentions neither a movable receptacle nor slicing, its task type is one of the six, and its game
+    file has `solvable: true`. In addition, games that are won at reset are excluded, and so are
+    malformed files, on which the original fails.
 
     Args:
-        counts: reason -> number of excluded games; updated in place.
+        counts: maps a reason to the number of excluded games; updated in place.
 
     Raises:
         UserError: `root` is not a folder, or no game remains.
@@ -182,7 +183,7 @@ def list_games(root: Path, counts: Counter[str]) -> list[Task]:
 
 
 def _task(folder: Path, name: str) -> Task | str:
-    """The task of a folder, or the reason for excluding it; `name` is its path below the root."""
+    """Return the task in a folder, or the reason for excluding it; `name` is its relative path."""
     if "movable" in name:
         return "movable receptacles are not supported"
     if "Sliced" in name:

@@ -1,6 +1,6 @@
-"""Generates games in the published layout, with names, PDDL problem and walkthrough.
+"""Generates games in the published layout: their names, PDDL problems and walkthroughs.
 
-Splits are disjoint and balance the task types.
+Splits are disjoint, and task types are equally frequent in each split.
 """
 
 import json
@@ -19,7 +19,8 @@ from hgrpo.games.alfworld.settings import GenerateSettings
 from hgrpo.games.alfworld.vocabulary import ABILITIES, OBJECTS, PUT, RECEPTACLES, TOOLS
 from hgrpo.games.panels import PANELS
 
-# Pairs of our text and the text in the older language (alfworld before 0.4, published games).
+# Pairs of a text in our grammar and the corresponding text in the older language, which is used in
+# published games and in alfworld before version 0.4.
 _PUT_TEXT = (
     ("You arrive at {r.name}.", "You arrive at {lend.name}."),
     ('"move {o} to {r}"', '"put {o} in/on {r}"'),
@@ -30,20 +31,20 @@ _ATTEMPTS = 1000
 
 @cache
 def domain(language: str) -> str:
-    """The PDDL domain; in the older language ("put") it has no `help` action."""
+    """Return the PDDL domain. In the older language ("put"), it has no action `help`."""
     text = _read("domain.pddl")
     return text if language == "move" else text.partition("\n (:action help")[0] + ")\n"
 
 
 @cache
 def grammar(language: str) -> str:
-    """The text grammar, with `UNKNOWN GOAL` in place of the goal sentence."""
+    """Return the text grammar, with `UNKNOWN GOAL` as a placeholder for the goal sentence."""
     text = _read("grammar.twl2")
     return text if language == "move" else in_older_words(text).partition("action help")[0]
 
 
 def in_older_words(grammar: str) -> str:
-    """The grammar in the older language, with "put X in/on Y" instead of "move X to Y"."""
+    """Convert a grammar to the older language: "put X in/on Y" instead of "move X to Y"."""
     for new, old in _PUT_TEXT:
         grammar = grammar.replace(new, old)
     return grammar
@@ -54,7 +55,7 @@ def _read(name: str) -> str:
 
 
 def game(house: House, goal: Goal, text: str, language: str) -> dict:
-    """The content of a `game.tw-pddl` file; `text` is the goal sentence without its full stop."""
+    """Content of a `game.tw-pddl` file; `text` is the goal sentence without its full stop."""
     return {
         "pddl_domain": domain(language),
         "grammar": grammar(language).replace("UNKNOWN GOAL", text),
@@ -65,16 +66,16 @@ def game(house: House, goal: Goal, text: str, language: str) -> dict:
 
 
 def _display_names(types: Sequence[str]) -> list[str]:
-    """The names that players see, numbered 1, 2, ... within each type, in order."""
+    """Names of entities in observations, numbered 1, 2, ... within each type, in order."""
     return [f"{name.lower()} {types[: i + 1].count(name)}" for i, name in enumerate(types)]
 
 
 def _ids(types: Sequence[str]) -> list[str]:
-    """PDDL ids, with descending serials, because the last id of a type is displayed as number 1."""
+    """PDDL ids with descending numbers, because the last id of a type is displayed as number 1."""
     ids = []
     for i, name in enumerate(types):
         serial = f"{types[i:].count(name):02d}"
-        basin = name.endswith("Basin")  # SinkBasin_bar_01 would show as "sinkbasinbasin"
+        basin = name.endswith("Basin")  # SinkBasin_bar_01 would be displayed as "sinkbasinbasin"
         stem = name.removesuffix("Basin") if basin else name
         ids.append(f"{stem}_bar_{serial}_bar_{name}" if basin else f"{stem}_bar_{serial}")
     return ids
@@ -87,7 +88,7 @@ def pddl(house: House, goal: Goal) -> str:
     objects = _ids(object_types)
     spots = [f"loc_bar_{i + 1:02d}" for i in range(len(receptacles))]
     start = f"loc_bar_{len(receptacles) + 1:02d}"
-    # Declare tool and knife types in every problem, because the domain's actions refer to them.
+    # The types of tools and knives are always declared, because actions of the domain use them.
     known_receptacles = sorted({*house.receptacles, *TOOLS.values(), goal.receptacle} - {""})
     known_objects = sorted({*object_types, "ButterKnife", "Knife"})
     facts = [f"(atLocation agent1 {start})"]
@@ -131,7 +132,7 @@ def pddl(house: House, goal: Goal) -> str:
 
 
 def walkthrough(house: House, goal: Goal, language: str) -> list[str]:
-    """Commands that win the game for a player who knows where everything is."""
+    """Commands of a player who wins the game because the places of all objects are known."""
     spec = KINDS[goal.task_type]
     kinds, names = house.receptacles, _display_names(house.receptacles)
     object_types = [name for name, _ in house.objects]
@@ -151,7 +152,7 @@ def walkthrough(house: House, goal: Goal, language: str) -> list[str]:
             commands.append(f"open {names[place]}")
             opened.add(place)
 
-    for item in range(spec.copies):  # targets come first among the objects
+    for item in range(spec.copies):  # the first objects of a house are the targets
         place = house.objects[item][1]
         reach_into(place)
         commands.append(f"take {items[item]} from {names[place]}")
@@ -172,7 +173,7 @@ def walkthrough(house: House, goal: Goal, language: str) -> list[str]:
 
 @dataclass(frozen=True)
 class GameFiles:
-    """The content of one game's two files; `folder` is `<task>/<trial>`."""
+    """The contents of a game's two files; `folder` is `<task>/<trial>`."""
 
     folder: str
     game: dict
@@ -182,22 +183,23 @@ class GameFiles:
 def generate(
     config: GenerateSettings, sizes: dict[str, int], language: str, seed: int
 ) -> Iterator[tuple[str, GameFiles]]:
-    """Yield (split, game), split by split; `sizes` may have the panel `analysis` as a fourth.
+    """Yield (split, game), split by split. `sizes` may contain `analysis` as a fourth split.
 
-    Each pair of house and goal occurs at most once. The core of a game is the room with its
-    receptacles, the goal, and the places of the objects required for the goal. Splits have disjoint
-    cores, because an agent could memorise solutions of games that differ only in distractors.
+    Each combination of house and goal occurs at most once. The core of a game is the room with its
+    receptacles, the goal, and the places of the objects that the goal requires. No core occurs in
+    two splits, because an agent could memorise the solution of a game and use it in a game that
+    differs only in other objects.
 
     Game i of a split has task type i modulo the number of types, so that every prefix of a panel is
-    stratified. A game depends on (seed, split, i), and on earlier games only if its first draw
-    duplicates one of them.
+    stratified. A game depends on (seed, split, i). It depends on earlier games only if its first
+    draw duplicates one of them.
 
     Raises:
         UserError: the settings contain an unknown type or an impossible task type, or allow too few
             distinct games.
     """
     household = Household(config)
-    # Games drawn so far, and the split of each core.
+    # The games drawn so far, and the split in which each core is used.
     drawn, cores = set(), {}
     for place, split in enumerate(PANELS):
         for index in range(sizes.get(split, 0)):
@@ -226,14 +228,14 @@ def generate(
 def _fresh(
     household: Household, kind: str, drawn: set, cores: dict[tuple, str], name: tuple[int, str, int]
 ) -> tuple[House, Goal, str]:
-    """Draw a new house and goal, and the goal's sentence; `name` is (seed, split, index)."""
+    """Draw a new house, a goal and its sentence. `name` is (seed, split, index) of the game."""
     _, split, index = name
     for attempt in range(_ATTEMPTS):
         rng = streams.generator("alfworld-game", *name, attempt)
         house, goal = household.draw(kind, rng)
         places = tuple(place for place in house.objects if place[0] in (goal.target, goal.toggle))
         core = (house.room, house.receptacles, goal, places)
-        # Ignore the goal sentence: the same house and goal are the same game in any wording.
+        # The sentence is not compared, because its wording does not make a game different.
         if (house, goal) not in drawn and cores.setdefault(core, split) == split:
             drawn.add((house, goal))
             templates = KINDS[kind].sentences

@@ -1,4 +1,4 @@
-"""The six task types: goal sentences, goal conditions, and a parser for goal sentences."""
+"""Defines the six task types with their goal sentences and conditions, and parses sentences."""
 
 import re
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from hgrpo.games.alfworld.vocabulary import ABILITIES
 
 @dataclass(frozen=True)
 class TaskKind:
-    """The requirements of a task type. Templates may hold {obj}, {recep} and {toggle}."""
+    """The requirements of a task type. Templates may contain {obj}, {recep} and {toggle}."""
 
-    sentences: tuple[str, ...]  # templates of ALFWorld's goal sentences, for names in lower case
-    condition: str  # template of the PDDL goal, for names of types
+    sentences: tuple[str, ...]  # ALFWorld's templates of goal sentences; names are in lower case
+    condition: str  # template of the PDDL goal; names are PDDL types
     change: str = ""  # required change of the object: a key of `vocabulary.TOOLS`, or ""
     copies: int = 1  # required number of objects of the target's type
 
@@ -58,9 +58,9 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Goal:
-    """The goal of a game; `receptacle` or `toggle` is "" if not applicable.
+    """The goal of a game. `receptacle` or `toggle` is "" if the task type does not use it.
 
-    Names are PDDL types ("CounterTop") or display names ("countertop").
+    Names are either PDDL types ("CounterTop") or display names ("countertop").
     """
 
     task_type: str
@@ -75,8 +75,8 @@ def sentence(template: str, goal: Goal) -> str:
     return template.format_map({key: name.lower() for key, name in names.items()})
 
 
-# Placeholders do not match spaces, so "put a clean mug in shelf" does not match "put a {obj} in
-# {recep}". A sentence matches at most one pattern, so the order of patterns does not matter.
+# Placeholders do not match spaces, so that "put a clean mug in shelf" does not match "put a {obj}
+# in {recep}". A sentence matches at most one pattern, so the order of patterns is irrelevant.
 _PATTERNS = [
     (kind, re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[a-z]+)", template)))
     for kind, spec in KINDS.items()

@@ -1,13 +1,15 @@
-"""Parses the text grammar of a game file into plain data, without executing any of it.
+"""Parses the text grammar of a game file into plain data, without executing any code in it.
 
-The file holds blocks of production rules and, per action, a command template and a feedback rule:
+A grammar contains blocks of production rules and, for each action, a command template and a
+feedback rule:
 
     grammar :: \"\"\"{ "task": [{"rhs": "Your task is to: ..."}] }\"\"\";
     action OpenObject { template :: "open {r}"; feedback :: "#OpenObject.feedback#"; }
 
-A right-hand side mixes text, `#rule#`, `{expression}`, `{expression | query}` and `[{expression |
-query}]`. The official interpreter evaluates expressions with Python's eval. This parser accepts
-only attributes of entities, string literals, `+` and `or`, which suffice for all real games.
+The right-hand side of a rule mixes text, `#rule#`, `{expression}`, `{expression | query}` and
+`[{expression | query}]`. The official interpreter evaluates expressions with Python's eval. This
+parser accepts only attributes of entities, string literals, `+` and `or`, which suffice for all
+published games.
 """
 
 import json
@@ -20,13 +22,14 @@ from hgrpo.errors import UserError
 
 @dataclass(frozen=True)
 class Attribute:
-    """`variable.attribute`; a variable without attribute means its `name`."""
+    """`variable.attribute`; for a variable without attribute, the attribute is `name`."""
 
     variable: str
     attribute: str
 
 
-# The alternatives of `a + b or c`, as lists of parts. The first non-empty one is used.
+# The alternatives of `a + b or c`, each a list of parts. The first alternative that is not empty is
+# used.
 Expression = tuple[tuple[Attribute | str, ...], ...]
 
 
@@ -39,7 +42,7 @@ class RuleCall:
 
 @dataclass(frozen=True)
 class Literal:
-    """One conjunct of a query: a predicate over (name, type) placeholders."""
+    """One conjunct of a query: a predicate with (name, type) placeholders as arguments."""
 
     predicate: str
     placeholders: tuple[tuple[str, str], ...]
@@ -52,7 +55,7 @@ Query = tuple[Literal, ...]
 class Each:
     """Renders `expression` for each assignment of `query`, or once if `query` is empty.
 
-    If `listed`, texts are joined with the rules `list_separator` and `list_last_separator`.
+    If `listed`, the texts are joined by the rules `list_separator` and `list_last_separator`.
     """
 
     expression: Expression | RuleCall
@@ -65,7 +68,7 @@ Symbol = str | RuleCall | Each
 
 @dataclass(frozen=True)
 class Alternative:
-    """A right-hand side; applies if `condition` is empty or has an assignment."""
+    """A right-hand side, which applies if `condition` is empty or can be satisfied."""
 
     condition: Query
     symbols: tuple[Symbol, ...]
@@ -73,7 +76,7 @@ class Alternative:
 
 @dataclass(frozen=True)
 class ActionText:
-    """An action's command template and its feedback."""
+    """The command template and the feedback of an action."""
 
     template: tuple[Symbol, ...]
     feedback: tuple[Symbol, ...]
@@ -169,9 +172,9 @@ _LEADING = re.compile(r"(?://.*\n|\s*\n)*(?://.*|\s*)")
 def parse_symbols(text: str) -> tuple[Symbol, ...]:
     """Parse a right-hand side.
 
-    Like the official parser, this one stops at the first character that starts no symbol (`;`, a
-    stray `}`), and skips white space and `//` lines before the first symbol, and tabs before any
-    symbol.
+    Like the official parser, this one stops at the first character that cannot start a symbol (`;`
+    or an unbalanced `}`). It skips white space and `//` lines before the first symbol, and tabs
+    before any symbol.
 
     Raises:
         UserError: a `{` or `[` does not start a supported expression.
@@ -209,7 +212,7 @@ def _expression(code: str) -> Expression:
     for alternative in re.split(r"\bor\b", code):
         parts: list[Attribute | str] = []
         for term in alternative.split("+"):
-            # Quoted text with a plus or the word "or" is split here and then rejected.
+            # Quoted text that contains a plus or the word "or" is split here, and then rejected.
             if (name := _NAME.fullmatch(term)) is not None:
                 parts.append(Attribute(name[1], name[2] or "name"))
             elif (string := _STRING.fullmatch(term)) is not None:
@@ -228,7 +231,7 @@ def parse_query(text: str) -> Query:
     """Parse `p(x: t, y: t) & not_q(x: t)`; an empty text is the empty query.
 
     Raises:
-        UserError: the text has a different form.
+        UserError: the text does not have this form.
     """
     if not text.strip():
         return ()

@@ -1,4 +1,4 @@
-"""Draws houses: the objects of a game and their places."""
+"""Draws houses, i.e. the receptacles and objects of a game and the objects' places."""
 
 from dataclasses import dataclass
 from typing import TypeVar
@@ -13,7 +13,8 @@ from hgrpo.games.alfworld.vocabulary import LAMP, OBJECTS, RECEPTACLES, TOOLS
 
 T = TypeVar("T")
 
-# Maximum number of copies per distractor type; more would only add numbered names to learn.
+# Maximum number of objects per distractor type; more would only add names to learn, such as "mug
+# 3".
 _MOST_OF_A_KIND = 2
 
 
@@ -23,7 +24,7 @@ class House:
 
     room: str
     receptacles: tuple[str, ...]  # types
-    objects: tuple[tuple[str, int], ...]  # (type, index of its receptacle), targets first
+    objects: tuple[tuple[str, int], ...]  # (type, index of receptacle); targets come first
 
 
 class Household:
@@ -50,7 +51,7 @@ class Household:
             room: sorted(o for o in objects if room in OBJECTS[o].rooms and self.places(room, o))
             for room in config.rooms
         }
-        # (room, object type) -> receptacle types where such objects are usually placed.
+        # (room, object type) -> receptacle types in which such objects are usually placed.
         self.favourites = {
             (room, kind): self._favourites(room, kind)
             for room, kinds in self.objects.items()
@@ -69,18 +70,16 @@ class Household:
         return [r for r in self.receptacles[room] if target in RECEPTACLES[r].holds]
 
     def _favourites(self, room: str, target: str) -> list[str]:
-        """Draw a subset of `places`, using the habits' seed and not the games' seed."""
+        """Draw a subset of `places`, with the seed of the habits instead of that of the games."""
         habits, places = self.config.habits, self.places(room, target)
         rng = streams.generator("alfworld-habit", habits.seed, room, target)
         return sorted(places[i] for i in rng.permutation(len(places))[: habits.favourites])
 
     def usual(self, listed: set[str], kind: str) -> set[str]:
-        """Favourite receptacle types of the object type `kind`.
-
-        All types are display names.
+        """Favourite receptacle types of the object type `kind`; all types are display names.
 
         Args:
-            listed: types of the room's receptacles, which identify the room.
+            listed: types of the receptacles in a room. The room is identified by them.
         """
         matches = [(r, o) for r in self.objects for o in self.objects[r] if o.lower() == kind]
         if not matches:
@@ -90,7 +89,6 @@ class Household:
         return {place.lower() for place in self.favourites[room, target]}
 
     def _goals(self, kind: str) -> dict[str, list[Goal]]:
-        """The possible goals of a task type, by room; rooms without a goal are omitted."""
         change = KINDS[kind].change
         tool = TOOLS.get(change)
         by_room: dict[str, list[Goal]] = {}
@@ -111,9 +109,9 @@ class Household:
         return by_room
 
     def draw(self, kind: str, rng: np.random.Generator) -> tuple[House, Goal]:
-        """Draw a house and a goal in it.
+        """Draw a house and a goal that can be reached in it.
 
-        Targets never start in a receptacle of the goal's type, so no game is won at reset.
+        At the start, no target is in a receptacle of the goal's type, so no game is won at reset.
         """
         room = _pick(rng, list(self.goals[kind]))
         choices = self.goals[kind][room]
@@ -136,10 +134,7 @@ class Household:
         return House(room, tuple(receptacles), placed), goal
 
     def _place(self, rng: np.random.Generator, room: str, target: str, places: list[str]) -> str:
-        """Draw one of `places`.
-
-        Prefer favourites with probability `habits.strength`, else the other places.
-        """
+        """Draw one of `places`: a favourite with probability `habits.strength`, else another."""
         usual = self.favourites[room, target]
         favoured = [place for place in places if place in usual]
         others = [place for place in places if place not in usual]

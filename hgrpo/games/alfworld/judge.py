@@ -1,34 +1,34 @@
-"""A judge's primer and offline rubric for ALFWorld.
+"""The primer for judges of ALFWorld, and the offline rubric.
 
-The rubric reads a turn's effect from the next turn's observation. It uses these terms:
+The rubric infers the effect of a turn from the observation in the next turn. It uses these terms:
 
-- A goal object is a thing of a kind that the goal sentence names. The goal lamp is one, too.
-- A goal place is a receptacle of a kind that the goal sentence names.
-- A goal object is ready once it is heated, cooled or cleaned as the goal asks. If the goal asks for
-  none of these, every goal object is ready from the start.
+- A goal object is an object of the type in the goal sentence. The goal lamp is also a goal object.
+- A goal place is a receptacle of the type in the goal sentence.
+- A goal object is ready when it has been heated, cooled or cleaned as required by the goal. If the
+  goal requires no such change, goal objects are ready from the start.
 
-The first line that fits a turn gives the turn's score:
+The score of a turn is given by the first line that applies:
 
 score  turn
 -----  ----
    10  the last turn of a completed task
-    0  a turn without a command, or one that the game answers with "Nothing happens"
-    2  any other last turn, since no observation shows its effect
-    1  repeating a command in the same situation (observation, things in hand, things changed)
-   10  heating, cooling or cleaning a goal object as asked, for the first time
+    0  a turn without a command, or with the result "Nothing happens"
+    2  any other last turn, because its effect is not observed
+    1  repeating a command in the same situation (observation, objects in hand, changed objects)
+   10  heating, cooling or cleaning a goal object as required, for the first time
    10  putting a ready goal object down at the goal place
    10  using the goal lamp while holding a goal object
     4  using the goal lamp without a goal object in hand
     1  taking a ready goal object out of the goal place again
     9  taking a goal object for the first time
-    3  taking a goal object again, from any other place
-    8  opening something for the first time, and seeing a goal object there for the first time
-    5  opening anything else for the first time
+    3  taking a goal object again from any other place
+    8  opening a receptacle for the first time, and seeing a goal object in it for the first time
+    5  opening any other receptacle for the first time
     7  arriving at a place, and seeing a goal object there for the first time
-    7  arriving at the tool that heats, cools or cleans as asked, with a goal object not yet ready
+    7  arriving at the tool for the required change, with a goal object that is not ready
     7  arriving at the goal place or the goal lamp, with a ready goal object
     4  arriving at any other place for the first time
-    2  every other turn
+    2  any other turn
 """
 
 import re
@@ -58,7 +58,7 @@ def score(goal: str, turns: Turns, completed: bool) -> list[float]:
 
 
 class _Household:
-    """The state read from the trajectory so far, and the rules that score its turns."""
+    """The state inferred from the trajectory so far, and the rules that score its turns."""
 
     def __init__(self, goal: str):
         self.words = set(re.findall(r"[a-z]+", goal.lower()))
@@ -80,7 +80,7 @@ class _Household:
         attempt = (observation, frozenset(self.held), frozenset(self.changed), action)
         repeated = attempt in self.tried
         self.tried.add(attempt)
-        # A repeated command also goes through its rule, which updates the state.
+        # The rule is also applied to a repeated command, because it updates the state.
         score = self._rule(action, result)
         return 1.0 if repeated else score
 
@@ -141,9 +141,9 @@ class _Household:
         return self._in_goal(thing) and self.wished <= done
 
     def _finds(self, place: str, result: str) -> bool:
-        """Whether `result` shows a goal object that was not seen at `place` before.
+        """Whether `result` mentions a goal object that has not been seen at `place` before.
 
-        From now on, these objects count as seen there.
+        Afterwards, all goal objects in `result` count as seen there.
         """
         sights = {(t, place) for t in _visible(result) if self._in_goal(t) and t not in self.home}
         new = not sights <= self.seen
@@ -151,7 +151,6 @@ class _Household:
         return new
 
     def _needed(self, place: str, result: str) -> bool:
-        """Whether a goal object in hand is needed at `place`."""
         for thing in self.held:
             if not self._in_goal(thing):
                 continue

@@ -1,8 +1,8 @@
 """Compiles conjunctive queries over facts to nested closures.
 
-A query operates on a frame, a list with one slot per variable or constant. It enumerates
-assignments of the free slots, calls `then(facts, frame)` for each, and stops when `then` returns
-True.
+A query operates on a frame, which is a list with one slot per variable or constant. It enumerates
+the assignments of the free slots that satisfy it, and calls `then(facts, frame)` for each. It stops
+as soon as `then` returns True.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ class Slots:
         return len(self.places) + len(self.constants)
 
     def frame(self, entities: dict[str, int]) -> Frame:
-        """Create a frame filled with the constants; -1 for constants missing in `entities`."""
+        """Create a frame that holds the constants, or -1 for constants missing in `entities`."""
         frame: Frame = [None] * self._size()
         for name, place in self.constants.items():
             frame[place] = entities.get(name, -1)
@@ -46,19 +46,19 @@ class Slots:
 
 @dataclass(frozen=True)
 class Relation:
-    """A condition on a fact: the index of its predicate and the slots of its arguments."""
+    """The condition that a fact holds: index of the predicate, and slots of the arguments."""
 
     predicate: int
     slots: tuple[int, ...]
 
 
 def type_predicate(kind: str) -> str:
-    """Name of the auxiliary predicate that holds for every entity of a type."""
+    """Name of the auxiliary predicate that holds for all entities of a type."""
     return f"@{kind}"
 
 
 def succeed(facts: Facts, frame: Frame) -> bool:
-    """Stop at the first assignment, to test whether an assignment exists."""
+    """Stop a query at its first assignment; used to test whether an assignment exists."""
     return True
 
 
@@ -67,7 +67,7 @@ def _fail(facts: Facts, frame: Frame) -> bool:
 
 
 def holds(relation: Relation) -> Step:
-    """Return a step that tests a relation; its slots must all be filled."""
+    """Return a step that tests whether a relation holds, given that all its slots are filled."""
     predicate, fact = relation.predicate, key_getter(relation.slots)
     return lambda facts, frame: fact(frame) in facts.sets[predicate]
 
@@ -80,12 +80,12 @@ def join(
     distinct: dict[int, tuple[int, ...]] | None = None,
     tests: Sequence[tuple[set[int], Step]] = (),
 ) -> Step:
-    """Compile nested loops over `relations`, in this order; each loop runs over sorted facts.
+    """Compile nested loops over `relations`, in this order. Each loop iterates over sorted facts.
 
     Args:
-        bound: slots filled before the query runs.
-        distinct: free slot -> slots filled earlier, whose values the free slot must not take.
-        tests: (slots, condition) pairs; a condition runs as soon as its slots are filled.
+        bound: slots that are filled before the query runs.
+        distinct: maps a free slot to slots filled earlier, from whose values it must differ.
+        tests: (slots, condition) pairs. A condition is tested as soon as its slots are filled.
     """
     filled = set(bound)
     waiting = list(tests)
@@ -174,13 +174,13 @@ class FormulaCompiler:
     def find(
         self, formula: pddl.Formula, scope: dict[str, int], kinds: dict[str, str], then: Step
     ) -> list[Step]:
-        """Steps that together enumerate all assignments that satisfy `formula`."""
+        """Return steps that together enumerate all assignments that satisfy `formula`."""
         return [
             self.run(clause, set(scope), then) for clause in self.clauses(formula, scope, kinds)
         ]
 
     def run(self, clause: "Clause", bound: set[str], then: Step) -> Step:
-        """A step that enumerates all assignments of `clause`, given the variables in `bound`."""
+        """Return a step that enumerates all assignments of `clause`, given variables in `bound`."""
         filled = {clause.scope[name] for name in bound} | set(self.slots.constants.values())
         tests = []
         for part, names in clause.filters:
@@ -193,7 +193,7 @@ class FormulaCompiler:
         return Relation(self.vocabulary.predicate(atom.predicate), self._args(atom, scope))
 
     def test(self, formula: pddl.Formula, scope: dict[str, int], kinds: dict[str, str]) -> Step:
-        """A step that tests whether `formula` holds; all slots in `scope` must be filled."""
+        """Return a step that tests `formula`; all slots in `scope` must be filled."""
         if isinstance(formula, pddl.Atom):
             slots = self._args(formula, scope)
             if formula.predicate == "=":
@@ -228,13 +228,13 @@ class FormulaCompiler:
     ) -> list["Clause"]:
         """Return conjunctions whose disjunction is equivalent to `formula`.
 
-        An `or` is split into several conjunctions only if no other relation binds one of its
-        variables.
+        An `or` is split into several conjunctions only if one of its variables is not bound by
+        another relation.
         """
         clauses = self._expand(formula, scope, kinds)
         for clause in clauses:
-            # Add a type relation unless the variable's relations already restrict it to its type.
-            # `typed` maps a slot to the declared types in its relations.
+            # A variable gets a type relation unless its other relations already imply its type.
+            # `typed` maps a slot to the types that its relations declare.
             typed: dict[int, list[str]] = {}
             for relation, name in clause.relations:
                 for slot, kind in zip(relation.slots, self.domain.predicates[name], strict=True):
@@ -306,7 +306,7 @@ class FormulaCompiler:
 class Clause:
     """A conjunction of `relations` and `filters`.
 
-    `extra` holds (slot, type) of each variable introduced by an `exists`.
+    `extra` contains the (slot, type) of each variable that an `exists` introduces.
     """
 
     scope: dict[str, int]

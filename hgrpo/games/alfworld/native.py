@@ -1,7 +1,7 @@
-"""The native engine: compiles a game file once and executes commands in microseconds.
+"""The native engine, which compiles a game file once and executes commands in microseconds.
 
-Reset text, feedback, admissible commands and wins are byte-identical to TextWorld 1.7 with
-alfworld's name wrapper.
+Opening texts, feedback, admissible commands and wins are identical to those of TextWorld 1.7 with
+the wrapper of alfworld that renames entities.
 """
 
 import json
@@ -25,12 +25,12 @@ _TASK = re.compile(r'"task"\s*:\s*\[\s*\{\s*"rhs"\s*:\s*("(?:[^"\\]|\\.)*")\s*\}
 
 
 class Program:
-    """A compiled domain and grammar, shared by games with equal texts.
+    """A compiled domain and grammar, shared by all games in which these two texts are equal.
 
     Attributes:
         fluent: indices of the predicates that actions change.
-        order: indices of actions in the planner's order: by `Action.conditions`, then by name. If
-            several actions have the same command, the first one is used.
+        order: indices of the actions, in the planner's order (by `Action.conditions`, then by
+            name). If several actions have the same command, the first one is executed.
 
     Raises:
         UserError: an action has no text, or a text uses a predicate that the planner derives (never
@@ -48,7 +48,7 @@ class Program:
         effects = [(schema, effect) for schema in domain.actions for effect in schema.effects]
         self._conditional = {e.atom.predicate for _, e in effects if e.condition is not None}
         changing = {effect.atom.predicate for _, effect in effects}
-        # Predicates with a fact that an action deletes without requiring it.
+        # Predicates of facts that an action deletes although they are not part of its precondition.
         self._unsure = {
             effect.atom.predicate
             for schema, effect in effects
@@ -89,7 +89,7 @@ class Program:
         return TextCompiler(grammar, Slots(), self.vocabulary, self.domain, self._text_predicate)
 
     def _text_predicate(self, name: str) -> int:
-        """Index of the predicate `name` in texts; a `not_p` is added to `negations`."""
+        """Index of a predicate that a text uses; if it is a `not_p`, add it to `negations`."""
         base = name.removeprefix(NEGATION)
         if base in self._conditional or (base != name and base in self._unsure):
             raise UserError(f"a text uses {name!r}, which this engine does not support")
@@ -124,7 +124,8 @@ class CompiledGame:
         data: the game file's mapping with `pddl_domain`, `grammar` and `pddl_problem`.
 
     Raises:
-        UserError: the PDDL or the grammar is malformed. The caller adds the file name.
+        UserError: the PDDL or the grammar is malformed. The message does not contain the file name,
+            so callers should add it.
     """
 
     def __init__(self, data: dict[str, str]) -> None:
@@ -177,7 +178,6 @@ class CompiledGame:
         return any(step(facts, frame) for step in self._goal)
 
     def _command(self, facts: Facts, index: int, args: Arguments) -> str:
-        """The command of an action with the arguments `args`."""
         action, texts = self.program.actions[index], self._texts[index]
         key = None if action.named is None else action.named(args)
         if key is not None and key in texts:
@@ -190,7 +190,7 @@ class CompiledGame:
         return text
 
     def commands(self, facts: Facts, index: int) -> dict[str, Arguments]:
-        """The applicable commands of one action, each with its smallest argument tuple."""
+        """The applicable commands of an action, each with the smallest of its argument tuples."""
         action = self.program.actions[index]
         memo, key = self._listed[index], None
         if action.watches is not None:
@@ -209,7 +209,7 @@ class CompiledGame:
 def _names(problem: pddl.Problem, rows: Iterable[list[tuple[str, ...]]]) -> list[str]:
     """Display names in the order of the ids.
 
-    An entity that occurs in no fact is displayed as its id.
+    An entity that does not occur in any fact is displayed as its id.
     """
     used = {name for facts in rows for fact in facts for name in fact}
     used |= {name for fact in problem.numeric if fact[0] != "total-cost" for name in fact[1:-1]}
@@ -231,7 +231,7 @@ def _split_task(grammar_text: str) -> tuple[str, str]:
 
 
 class NativeGame:
-    """One episode of a compiled game; `won` is whether the goal is satisfied."""
+    """One episode of a compiled game. `won` is True if the goal is satisfied."""
 
     def __init__(self, game: CompiledGame) -> None:
         self.game = game
@@ -257,7 +257,7 @@ class NativeGame:
     def act(self, command: str) -> tuple[str, bool]:
         """As `step`, but also return whether the command was admissible."""
         game, facts, command = self.game, self.facts, command.strip()
-        # If several actions have this command, the planner uses the first one.
+        # As in the planner, the first of several actions with this command is executed.
         index = next((i for i in game.program.order if command in self._commands(i)), None)
         if index is None:
             return NOTHING, False
@@ -270,7 +270,7 @@ class NativeGame:
         return action.feedback(facts, frame, game.entities), True
 
     def admissible_commands(self) -> list[str]:
-        """The applicable commands, sorted and unique."""
+        """All applicable commands, sorted and without duplicates."""
         return sorted(set().union(*map(self._commands, self.game.program.order)))
 
     def _commands(self, index: int) -> dict[str, Arguments]:

@@ -1,6 +1,6 @@
-"""Parser for the subset of PDDL used by ALFRED's domain and problems.
+"""Parses the subset of PDDL that ALFRED's domain and problems use.
 
-Text is lower-cased, as in the planner's translator.
+As in the planner's translator, all text is converted to lower case.
 """
 
 import re
@@ -16,7 +16,7 @@ ROOT_TYPE = "object"
 
 @dataclass(frozen=True)
 class Atom:
-    """A predicate on variables (`?x`) and object names; `=` is an ordinary predicate."""
+    """A predicate with variables (`?x`) and object names as arguments; `=` is also a predicate."""
 
     predicate: str
     args: tuple[str, ...]
@@ -24,28 +24,28 @@ class Atom:
 
 @dataclass(frozen=True)
 class Not:
-    """`part` is false."""
+    """True if `part` is false."""
 
     part: "Formula"
 
 
 @dataclass(frozen=True)
 class And:
-    """All `parts` are true; an empty conjunction is true."""
+    """True if all `parts` are true; an empty conjunction is true."""
 
     parts: tuple["Formula", ...]
 
 
 @dataclass(frozen=True)
 class Or:
-    """At least one of `parts` is true."""
+    """True if at least one of `parts` is true."""
 
     parts: tuple["Formula", ...]
 
 
 @dataclass(frozen=True)
 class Exists:
-    """Some values of `variables` (name, type) make `part` true."""
+    """True if `part` is true for some values of `variables`, given as (name, type) pairs."""
 
     variables: tuple[tuple[str, str], ...]
     part: "Formula"
@@ -58,7 +58,7 @@ Formula = Atom | Not | And | Or | Exists
 class Effect:
     """Makes `atom` true, or false if `negated`.
 
-    With a `condition`, the effect occurs only if it held before the action.
+    If there is a `condition`, the effect occurs only if the condition is true before the action.
     """
 
     condition: Formula | None
@@ -68,7 +68,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class ActionSchema:
-    """An action with its parameters (name, type)."""
+    """An action, with its parameters as (name, type) pairs."""
 
     name: str
     parameters: tuple[tuple[str, str], ...]
@@ -94,7 +94,7 @@ class Domain:
 
 @dataclass(frozen=True)
 class Problem:
-    """Objects with their types, the atoms true at the start, numeric facts, and the goal."""
+    """Objects with their types, the atoms that are true initially, numeric facts, and the goal."""
 
     objects: dict[str, str]
     init: tuple[tuple[str, ...], ...]
@@ -116,7 +116,7 @@ def predicates(formula: Formula) -> set[str]:
 
 
 def canonical(text: str) -> str:
-    """The text in lower case, without comments or extra spaces; equal results parse the same."""
+    """Remove comments, extra spaces and upper case, none of which affect parsing."""
     return " ".join(_TOKEN.findall(_strip(text)))
 
 

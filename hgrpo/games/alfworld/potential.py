@@ -1,18 +1,17 @@
-"""Task progress as a potential in [0, 1], computed from the facts of either engine.
+"""Computes task progress as a potential in [0, 1], from the facts of either engine.
 
-Each object that matches the goal earns points for completed steps. The potential is the maximum
-over objects, divided by the points of a won game:
+Each object that matches the goal earns points for completed steps. The potential is the largest
+number of points of any object, divided by the number of points in a won game:
 
-- "put": an object earns 1 point in hand and 2 points in a goal receptacle, out of 2. If the goal
-  asks for a clean, hot or cool object, an object earns 1 point in hand and 1 more when changed. It
-  earns 3 points, out of 3, when it is changed and in a goal receptacle. An unchanged object in the
-  receptacle earns nothing, since it must be taken again.
-- "put two" adds the points of the best two objects for one receptacle, out of 4.
-- "look at in light" gives 1 point if such an object is held, 1 if a lamp has been used, and 1 if
-  such an object is held next to that lamp, out of 3.
+- Task "put", out of 2 points: 1 point for an object in hand, 2 points in a goal receptacle.
+- Task "put" with a change (clean, hot or cool), out of 3 points: 1 point for an object in hand,
+  plus 1 point if it is changed, and 3 points if it is changed and in a goal receptacle. An
+  unchanged object in the receptacle earns nothing, because it must be taken again.
+- Task "put two", out of 4 points: the sum over the best two objects for the same receptacle.
+- Task "look at in light", out of 3 points: 1 point if an object is held, 1 if a lamp has been used,
+  and 1 if an object is held next to that lamp.
 
-The potential is 1 exactly when the game is won. For goals of other forms, it is 0 until the game is
-won.
+The potential is 1 if and only if the game is won. For goals of any other form, it is 0 until then.
 """
 
 from collections.abc import Callable, Hashable
@@ -21,7 +20,7 @@ from dataclasses import dataclass, field
 from hgrpo.games.alfworld import pddl
 
 Entity = Hashable
-# Maps a predicate's name to its facts. A fact is a single entity or a tuple of several.
+# Maps the name of a predicate to its facts. A fact is a single entity, or a tuple of several.
 View = Callable[[str], set]
 Candidates = Callable[[str], list[Entity]]
 Value = Callable[[View], float]
@@ -34,7 +33,7 @@ def potential(
 
     Args:
         fluent: names of the predicates that actions change.
-        view: the initial facts, to check the static conditions.
+        view: the initial facts, which determine the static conditions.
         entity: maps an object's name to its entity in `view`.
     """
     shape = _shape(goal, fluent)
@@ -54,7 +53,7 @@ def potential(
 
 @dataclass
 class _Shape:
-    """The parts of a goal that is a conjunction under `exists`, with unique variable names.
+    """The parts of a goal that consists of conjunctions under `exists`; variables are unique.
 
     Attributes:
         relations: atoms with zero or several variables, as (predicate, argument, ...).
@@ -70,7 +69,7 @@ class _Shape:
 
 
 def _shape(goal: pddl.Formula, fluent: set[str]) -> _Shape | None:
-    """Take the goal apart; None for goals of another form."""
+    """Split a goal into its parts, or return None if it has another form."""
     shape = _Shape()
     todo: list[tuple[pddl.Formula, dict[str, str]]] = [(goal, {})]
     count = 0
@@ -103,7 +102,6 @@ def _shape(goal: pddl.Formula, fluent: set[str]) -> _Shape | None:
 
 
 def _placing(shape: _Shape, candidates: Candidates) -> Value | None:
-    """Potential of a goal to put objects of one kind in a receptacle; None for other goals."""
     if {name for name, *_ in shape.relations} != {"inreceptacle"}:
         return None
     objects = sorted({args[1] for args in shape.relations})
@@ -140,7 +138,6 @@ def _placing(shape: _Shape, candidates: Candidates) -> Value | None:
 
 
 def _lighting(shape: _Shape, candidates: Candidates) -> Value | None:
-    """Potential of a goal to hold an object by a lit lamp; None for other goals."""
     relations = {name: args for name, *args in shape.relations}
     expected = {"receptacleatlocation", "atlocation", "inreceptacle", "holds"}
     if set(relations) != expected or len(shape.relations) != len(expected) or shape.unequal:

@@ -1,4 +1,4 @@
-"""Settings of ALFWorld: its engine, its games, its panels and its expert."""
+"""Settings of ALFWorld: the engine, the games, the panels and the expert."""
 
 from typing import Annotated, Literal
 
@@ -22,30 +22,30 @@ TASK_TYPES: tuple[TaskType, ...] = TaskType.__args__
 
 
 class HabitSettings(Strict):
-    """Usual places of objects, the same in all houses and splits."""
+    """Settings of the usual places of objects, which are the same in all houses and splits."""
 
     strength: Share = Field(
         0.8,
-        description="probability that an object is in one of its type's favourite receptacle types",
+        description="probability that an object is in one of the favourite places of its type",
     )
     favourites: int = Field(2, ge=1, le=5, description="favourite receptacle types per object type")
     seed: int = Field(0, description="seed of the favourites; independent of the games' seed")
 
 
 class GenerateSettings(Strict):
-    """Games generated in the published layout; all bounds are inclusive."""
+    """Settings of generated games; all bounds are inclusive."""
 
     rooms: Annotated[tuple[Room, ...], AfterValidator(distinct)] = Field(
         ROOMS, description="possible rooms; a game has one room"
     )
     task_types: Annotated[tuple[TaskType, ...], AfterValidator(distinct)] = Field(
-        TASK_TYPES, description="task types, balanced as far as the panel size allows"
+        TASK_TYPES, description="task types, equally frequent as far as the panel size allows"
     )
     receptacles: Bounds = Field((8, 12), description="[low, high] receptacles in a house")
     objects: Bounds = Field((5, 8), description="[low, high] objects in a house, targets included")
     distractors: Bounds = Field(
         (1, 8),
-        description="[low, high] objects not required by the task, within the limits of `objects`",
+        description="[low, high] objects not required by the task, as far as `objects` allows",
     )
     spare_targets: int = Field(0, ge=0, le=5, description="additional objects of the target's type")
     receptacle_types: Annotated[tuple[str, ...] | None, AfterValidator(distinct)] = Field(
@@ -58,7 +58,7 @@ class GenerateSettings(Strict):
 
 
 class SplitSizes(Strict):
-    """Required number of playable games per split."""
+    """The required number of playable games in each split."""
 
     train: int = Field(gt=0, description="training games")
     validation: int = Field(gt=0, description="validation games")
@@ -74,11 +74,11 @@ class SplitFolders(Strict):
 
 
 class GamesSettings(FolderOrGenerate):
-    """Source of games: either the user's folder or the generator."""
+    """Settings of the games, which come from a folder or from the generator."""
 
     OF_FOLDERS = ("download", "expected")
     folder: str | None = Field(
-        None, description="games in the published layout, e.g. $ALFWORLD_DATA/json_2.1.1"
+        None, description="folder of games in the published layout, e.g. $ALFWORLD_DATA/json_2.1.1"
     )
     splits: SplitFolders = Field(
         SplitFolders(), description="subfolders of `folder` for the splits"
@@ -86,14 +86,14 @@ class GamesSettings(FolderOrGenerate):
     download: bool = Field(False, description="download the published games if `folder` has none")
     expected: SplitSizes | None = Field(
         None,
-        description="required number of playable games in `folder` per split, because scores on "
-        "other games are not comparable; null: not checked",
+        description="required number of playable games in `folder` for each split, so that scores "
+        "are comparable with published ones; null: not checked",
     )
     generate: GenerateSettings | None = Field(None, description="settings of the generator")
 
 
 class PanelSettings(PanelSizes):
-    """Games per panel; null takes all games of a folder."""
+    """Number of games per panel; null takes all games of a folder."""
 
     train: int | None = Field(4000, gt=0, description="training games")
     validation: int | None = Field(200, gt=0, description="validation games")
@@ -103,7 +103,7 @@ class PanelSettings(PanelSizes):
 class SearcherSettings(ExpertSettings):
     """The scripted searcher whose trajectories are the SFT data.
 
-    It observes the same as an agent. Its habits control the quality of the data.
+    It has the same observations as an agent. Its habits control the quality of the data.
     """
 
     trajectories: int = Field(20_000, gt=0, description="number of trajectories on the train panel")
@@ -127,11 +127,11 @@ class SearcherSettings(ExpertSettings):
 
 
 class AlfworldSettings(EnvSettings):
-    """A file of configs/envs for ALFWorld."""
+    """Settings of ALFWorld (configs/envs)."""
 
     name: Literal["alfworld"] = Field(description="which environment")
     engine: Literal["native", "textworld"] = Field(
-        "native", description="our engine, or the official package (optional extra)"
+        "native", description="our own engine, or that of the official package (optional extra)"
     )
     turn_cap: int = Field(
         12, gt=0, description="maximum turns of an episode in training and evaluation"
@@ -139,7 +139,7 @@ class AlfworldSettings(EnvSettings):
     grammar: Literal["move", "put"] = Field(
         "move",
         description="language of the games: `move X to Y` (alfworld 0.4 and later) or "
-        "`put X in/on Y` (before, and the published json_2.1.1); a folder's games are checked",
+        "`put X in/on Y` (earlier, and in json_2.1.1); games of a folder must match",
     )
     games: GamesSettings = Field(
         GamesSettings(generate=GenerateSettings()), description="source of the games"

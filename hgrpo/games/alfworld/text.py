@@ -1,4 +1,4 @@
-"""Compiles a grammar to closures that render text from facts and frames; display names."""
+"""Compiles a grammar to closures that render text, and computes the display names of entities."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -40,19 +40,19 @@ class Entities:
 class TextCompiler:
     """Compiles the symbols of one grammar over one frame layout.
 
-    A placeholder is a (name, type) pair, and a scope maps placeholders to slots. A query extends
-    the scope by its placeholders. Distinct placeholders are bound to distinct entities.
+    A placeholder is a (name, type) pair, and a scope maps placeholders to slots. A query adds its
+    placeholders to the scope. Different placeholders are bound to different entities.
     """
 
     grammar: Grammar
     slots: Slots
     vocabulary: Vocabulary
     domain: Domain
-    text_predicate: Callable[[str], int]  # name in a query -> index of the predicate to read
+    text_predicate: Callable[[str], int]  # name in a query -> index of the predicate
     _active: list[str] = field(default_factory=list)
 
     def symbols(self, symbols: tuple[Symbol, ...], scope: Scope) -> Writer:
-        """A closure that renders `symbols` in sequence.
+        """Return a closure that renders `symbols` in sequence.
 
         Raises:
             UserError: a rule or variable is unknown, a rule calls itself, or a query is ill-typed.
@@ -70,7 +70,7 @@ class TextCompiler:
         return lambda facts, frame, entities: "".join(items(facts, frame, entities))
 
     def _listing(self, items: Callable, scope: Scope) -> Writer:
-        # A grammar may omit these rules, because each is used only for lists of certain lengths.
+        # A grammar may omit these rules, because some of its lists never have the relevant length.
         empty = self._optional("list_empty", scope)
         separator = self._optional("list_separator", scope)
         last = self._optional("list_last_separator", scope)
@@ -118,7 +118,7 @@ class TextCompiler:
         return items
 
     def rule(self, name: str, scope: Scope) -> Writer:
-        """A closure that renders the first alternative of rule `name` whose condition holds."""
+        """Return a closure that renders the first alternative of a rule whose condition holds."""
         if name == TASK_RULE and TASK_RULE not in self.grammar.rules:
             return lambda facts, frame, entities: entities.task
         if name not in self.grammar.rules:
@@ -144,7 +144,6 @@ class TextCompiler:
         return write
 
     def _extended(self, scope: Scope, query: Query) -> Scope:
-        """`scope` with a slot for each new placeholder of `query`."""
         extended = dict(scope)
         for literal in query:
             for placeholder in literal.placeholders:
@@ -153,7 +152,7 @@ class TextCompiler:
         return extended
 
     def _query(self, query: Query, scope: Scope, then: Step) -> Step:
-        """A step that calls `then` for each assignment, in nested loops over sorted facts."""
+        """Return a step that calls `then` for each assignment, in loops over sorted facts."""
         extended = self._extended(scope, query)
         places = list(extended.items())
         distinct = {
@@ -169,7 +168,6 @@ class TextCompiler:
         return join(relations, set(scope.values()), self.vocabulary, then, distinct)
 
     def _overlap(self, one: tuple[str, str], other: tuple[str, str]) -> bool:
-        """Whether an entity can have the types of both placeholders."""
         is_a = self.domain.is_a
         return is_a(one[1], other[1]) or is_a(other[1], one[1])
 
@@ -231,10 +229,10 @@ def _concatenate(parts: Iterable[str | Writer]) -> Writer:
 def display_names(ids: Iterable[str]) -> dict[str, str]:
     """Map each of ALFRED's ids to its display name, which depends on all ids.
 
-    For example, `mug_bar__minus_00_dot_84_bar_...` becomes `mug 2`. The sorted ids of a kind are
-    numbered in descending order down to 1. If an id contains `basin`, "basin" is appended to the
-    kind. An id without `_bar_` is displayed as the id and a trailing space. These quirks are those
-    of the official names.
+    For example, `mug_bar__minus_00_dot_84_bar_...` becomes `mug 2`. If there are n ids of a kind,
+    they are sorted and get the numbers n to 1. If an id contains `basin`, "basin" is appended to
+    the kind. An id without `_bar_` is displayed as the id and a trailing space. All this follows
+    the official implementation.
     """
     kinds: dict[str, str | None] = {}
     for name in sorted(ids):

@@ -1,4 +1,4 @@
-"""Wraps the official engine (textworld and alfworld) in the native engine's interface."""
+"""Wraps the official engine (textworld and alfworld), with the interface of the native engine."""
 
 import json
 import tempfile
@@ -24,7 +24,7 @@ def require_textworld() -> None:
 class OfficialGame:
     """One game in the official engine, with alfworld's display names.
 
-    Each instance leaks 2 to 3.5 MB until the process ends; resets leak almost nothing.
+    Each instance leaks 2 to 3.5 MB until the process ends. Resets leak almost no memory.
     """
 
     def __init__(self, data: dict) -> None:
@@ -63,7 +63,7 @@ class OfficialGame:
         return list(self._state["admissible_commands"])
 
     def view(self, number: dict[str, int]) -> View:
-        """Return a function from a predicate's name to its facts; `number` maps ids to entities."""
+        """Return a function from a predicate's name to its facts; `number` maps id to entity."""
         facts: dict[str, set] = {}
         for atom in self._state["_facts"]:
             fact = tuple(number[name] for name in atom.names)

@@ -1,20 +1,24 @@
-"""Receptacle and object types of generated games, with their places and possible changes.
+"""Lists the types of receptacles and objects in generated games.
 
-The contents of receptacles and the possible changes (clean, heat, cool) follow ALFRED.
+As in ALFRED, each type of receptacle can contain certain types of objects, and each type of object
+supports certain changes (clean, heat, cool).
 """
 
 from typing import NamedTuple
 
 LAMP = "DeskLamp"
 TOOLS = {"clean": "SinkBasin", "heat": "Microwave", "cool": "Fridge"}
-# Change -> predicate of the objects that support it.
+# Change -> predicate that holds for objects that support this change.
 ABILITIES = {"clean": "cleanable", "heat": "heatable", "cool": "coolable"}
 # The command for putting an object into a receptacle, by language.
 PUT = {"move": "move {} to {}", "put": "put {} in/on {}"}
 
 
 class ReceptacleType(NamedTuple):
-    """`holds` lists the allowed object types; with `repeats`, a house may have several."""
+    """A type of receptacle, which can contain the object types `holds`.
+
+    With `repeats`, a house may have several receptacles of this type.
+    """
 
     rooms: frozenset[str]
     holds: frozenset[str]
@@ -23,7 +27,7 @@ class ReceptacleType(NamedTuple):
 
 
 class ObjectType(NamedTuple):
-    """`changes` lists the supported changes among clean, heat and cool."""
+    """A type of object, which supports the `changes` (some of clean, heat and cool)."""
 
     rooms: frozenset[str]
     changes: frozenset[str] = frozenset()

@@ -1,7 +1,7 @@
 """Chores: the agent puts one object away per turn and is scored only at the end.
 
-Each kind of object has one right place, the same in all games, which only scores reveal. The game
-can compute the right choices, so credit can be compared with ground truth.
+Each kind of object has one right place, which is the same in all games. The agent can learn it only
+from scores. The right choices can be computed, so credit can be compared with ground truth.
 """
 
 from collections import Counter
@@ -14,10 +14,10 @@ from hgrpo.games.environment import Cut, Environment, JudgeText
 
 
 class Chores(Environment):
-    """Generated games; a task is one line of text, so episodes read no files."""
+    """Generated games. A task is stored as one line of text, so no files are read in episodes."""
 
     Settings = ChoresSettings
-    # Each fixed part of a question is one token, to keep turns short.
+    # Each fixed part of a question becomes one token, to keep turns short.
     cut = Cut("chores", r"Where does the | go\?| ?[A-Za-z']+| ?[0-9]+|.|\n")
     informed = "the housekeeper, who knows every habit"
 

@@ -15,7 +15,7 @@ _TRIES = 1000
 
 
 def make(settings: ChoresSettings, seed: int) -> Iterator[tuple[str, Task]]:
-    """Yield (split, task) in panel order; all games are distinct.
+    """Yield (split, task) of distinct games, in panel order.
 
     Raises:
         UserError: the world has too few distinct games for the panels.

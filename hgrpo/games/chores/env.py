@@ -1,4 +1,4 @@
-"""The text environment of chores, and the judge's primer and offline rubric."""
+"""The text environment of chores, with a primer and an offline rubric for judges."""
 
 from hgrpo.games import streams
 from hgrpo.games.base import Observation, PickledByReplay, Step, Task, check_action, fingerprint
@@ -10,7 +10,7 @@ LEAVE, NO_EFFECT = "leave", "Nothing happens."
 
 
 class ChoresEnv(PickledByReplay):
-    """Asks for the place of one object per turn, and gives the score only at the end."""
+    """An environment that asks where one object goes per turn, and gives the score at the end."""
 
     def __init__(self, settings: ChoresSettings):
         self._settings, self._arguments = settings, (settings,)
@@ -27,7 +27,7 @@ class ChoresEnv(PickledByReplay):
         """Start a game.
 
         Raises:
-            UserError: the panels were made with different habits or rules.
+            UserError: the panels were created with different habits or rules.
         """
         self._game = read(task, self._settings)
         self._task, self._played = task, []
@@ -43,7 +43,7 @@ class ChoresEnv(PickledByReplay):
         return twin
 
     def admissible_commands(self) -> list[str]:
-        """The bags or places to choose from, and `leave` if enabled."""
+        """The bags or places that can be chosen, and `leave` if the settings allow it."""
         if self._done:
             return []
         if self._bag_is_due:
@@ -52,10 +52,10 @@ class ChoresEnv(PickledByReplay):
         return [*PLACES[: self._settings.places], *leave]
 
     def step(self, action: str) -> Step:
-        """Execute one command; inadmissible commands have no effect.
+        """Execute one command. An inadmissible command has no effect.
 
         Raises:
-            RuntimeError: before the first `reset`, and after the end.
+            RuntimeError: called before the first `reset`, or after the end of the game.
             TypeError: the action is not a string.
         """
         check_action(action)
@@ -81,8 +81,8 @@ class ChoresEnv(PickledByReplay):
     def situation(self) -> tuple[str, str]:
         """Fingerprints of the state and of the admissible commands.
 
-        The state is the agent's knowledge: the bag and the places chosen so far, in the order of
-        turns. It excludes the hidden facts of which chores count and which places are right.
+        The state consists of what the agent knows: the bag and the places chosen so far, in order.
+        It excludes the hidden facts, i.e. which chores count and which places are right.
         """
         return fingerprint([self._bag, self._chosen]), fingerprint(self.admissible_commands())
 
@@ -92,7 +92,7 @@ class ChoresEnv(PickledByReplay):
         return (self._bag_is_due, len(self._chosen)), (right_bag, self._right)
 
     def worths(self) -> dict[str, float]:
-        """The gain in final score of each admissible command."""
+        """For each admissible command, the increase in the final score if it is chosen."""
         gain = 0.0
         if self._bag_is_due:
             gain = self._settings.delay
@@ -108,7 +108,7 @@ class ChoresEnv(PickledByReplay):
 
     @property
     def subject(self) -> str:
-        """Subject of the question: an object, or the client if a bag is chosen."""
+        """Subject of the question: an object, or the client if the question is about the bag."""
         return self._game.client if self._bag_is_due else self._game.things[len(self._chosen)]
 
     @property
@@ -125,7 +125,6 @@ class ChoresEnv(PickledByReplay):
         return self._game.score(self._settings, bag_is_right, self._right)
 
     def _apply(self, action: str) -> float:
-        """Execute an admissible command; return its immediate reward."""
         if action == LEAVE:
             self._done = True
         elif self._bag_is_due:
@@ -140,9 +139,9 @@ class ChoresEnv(PickledByReplay):
         return 0.0
 
     def _distraction(self) -> float:
-        """Random reward of `distractor` or 0, each with probability 1/2, independent of the habits.
+        """Draw an immediate reward: `distractor` or 0, each with probability 1/2.
 
-        The draw depends on the game, the turn and the place.
+        The draw depends on the game, the turn and the place, but not on the habits.
         """
         if not self._settings.distractor:
             return 0.0
@@ -159,9 +158,9 @@ class ChoresEnv(PickledByReplay):
 
 
 def score(goal: str, turns: Turns, completed: bool) -> list[float]:
-    """Score each turn: 5, without effect 0, and the last 10 or 2 by the result.
+    """Score turns: 0 for a turn without effect, 10 or 2 for the last one if won or lost, else 5.
 
-    The rubric cannot know right places.
+    The rubric is this coarse because the right places are not part of the text.
     """
     last = 10.0 if completed else 2.0
     return [*(5.0 * (not text.startswith(NO_EFFECT)) for text, _ in turns[1:]), last]

@@ -1,7 +1,8 @@
-"""The scripted players for the demonstrations (the expert) and for the ceiling.
+"""Two scripted players: the expert, who plays the demonstrations, and the player of the ceiling.
 
-The expert is systematically wrong about some kinds of objects. A policy that imitates it puts these
-objects into a wrong place even with greedy decoding, and only scores reveal the mistake.
+The expert has fixed wrong beliefs about some kinds of objects. A policy that imitates the expert
+puts these objects into a wrong place even with greedy decoding, and can learn the mistake only from
+scores.
 """
 
 from collections.abc import Iterator
@@ -28,10 +29,10 @@ def demonstrate(settings: ChoresSettings, panel: list[Task], seed: int) -> Itera
 
 @lru_cache(maxsize=4)
 def beliefs(settings: ChoresSettings) -> dict[str, str]:
-    """The expert's beliefs about the place of each kind and the bag of each client.
+    """The expert's beliefs: the place of each kind of object, and the bag of each client.
 
-    The share `expert.knows` of the beliefs is right, separately for the kinds that count, the other
-    kinds and the clients. For each of the rest, the expert has one fixed wrong belief.
+    A share `expert.knows` of the beliefs is right. This holds separately for the kinds that count,
+    for the other kinds, and for the clients. The remaining beliefs are fixed and wrong.
     """
     habits = habits_of(settings)
     rng = streams.generator("chores-beliefs", settings.habits)
@@ -51,7 +52,7 @@ def beliefs(settings: ChoresSettings) -> dict[str, str]:
 def choice(
     env: ChoresEnv, settings: ChoresSettings, rng: np.random.Generator, answer: str | None
 ) -> str:
-    """The expert's next command, independent of `answer`; the expert never leaves early."""
+    """The expert's next command. It does not depend on `answer`, and is never `leave`."""
     commands = [command for command in env.admissible_commands() if command != LEAVE]
     counts = any(env.worths().values())
     if not counts and rng.random() < settings.expert.routine:
@@ -62,7 +63,7 @@ def choice(
 
 
 def ceiling(settings: ChoresSettings, panel: list[Task]) -> list[dict]:
-    """Rows of a player that knows all habits."""
+    """Rows of episodes by a player who knows all habits."""
     env, cap = ChoresEnv(settings), settings.turn_cap
     return [
         play(env, task, env.reset(task), "informed", lambda answer: env.right_command(), cap).row

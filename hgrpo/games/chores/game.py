@@ -1,4 +1,4 @@
-"""One game of chores: its objects, their right places, and the score."""
+"""Defines a game of chores: its objects, their right places, and its score."""
 
 import hashlib
 from dataclasses import dataclass
@@ -24,17 +24,17 @@ BAGS = ("black", "blue", "green", "red")
 
 @dataclass(frozen=True)
 class Habits:
-    """Facts common to all games of a world: `place` of each kind, `bag` of each client."""
+    """Facts shared by all games: the right `place` of each kind, and the `bag` of each client."""
 
     place: dict[str, str]
     bag: dict[str, str]
-    counting: tuple[str, ...]  # the kinds that count if `counted` is "kinds"
+    counting: tuple[str, ...]  # kinds whose chores count if `counted` is "kinds"
     rules: str  # the settings that determine a game's answers, as JSON
 
 
 @lru_cache(maxsize=4)
 def habits_of(settings: ChoresSettings) -> Habits:
-    """Draw the world's habits from the random stream of seed `settings.habits`."""
+    """Draw the habits from a random stream with the seed `settings.habits`."""
     rng = streams.generator("chores-habits", settings.habits)
     kinds = [THINGS[i] for i in rng.permutation(len(THINGS))[: settings.kinds]]
     places = rng.integers(settings.places, size=settings.kinds)
@@ -49,12 +49,12 @@ def habits_of(settings: ChoresSettings) -> Habits:
 
 @dataclass(frozen=True)
 class Game:
-    """A game's content, stored as text in `Task.path`.
+    """The content of a game, which is stored as text in `Task.path`.
 
     Attributes:
-        client: the person who wants the chores done.
-        things: kind of each object, in the order of turns.
-        counts: whether each chore counts.
+        client: the person for whom the chores are done.
+        things: kinds of the objects, in the order of turns.
+        counts: for each object, whether its chore counts towards the score.
     """
 
     client: str
@@ -68,7 +68,7 @@ class Game:
 
     @property
     def path(self) -> str:
-        """The game as one line; a star marks a chore that counts."""
+        """The game as one line of text, in which a star marks each chore that counts."""
         chores = zip(self.things, self.counts, strict=True)
         return " ".join([self.client, *(f"{thing}{'*' * counts}" for thing, counts in chores)])
 
@@ -80,13 +80,13 @@ class Game:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def score(self, settings: ChoresSettings, bag_is_right: bool, right: int) -> float:
-        """The share of right choices among the chores that count, in [0, 1].
+        """Return the share of right choices among the chores that count, in [0, 1].
 
-        With `delay`, the right bag contributes this part of the score, and the chores the rest.
+        With `delay`, the share is multiplied by 1 - `delay`, and the right bag adds `delay`.
 
         Args:
             bag_is_right: whether the right bag was taken.
-            right: number of chores that count and are right.
+            right: number of right choices among the chores that count.
         """
         delay = settings.delay
         return (1 - delay) * (right / self.counting) + delay * bag_is_right
@@ -96,7 +96,7 @@ def read(task: Task, settings: ChoresSettings) -> Game:
     """Parse the game of a task.
 
     Raises:
-        UserError: the panels were made with other habits or rules.
+        UserError: the panels were created with other habits or rules.
     """
     client, *chores = task.path.split()
     things = tuple(chore.rstrip("*") for chore in chores)

@@ -9,49 +9,49 @@ from hgrpo.games.environment import EnvSettings, ExpertSettings
 
 
 class ChoresExpert(ExpertSettings):
-    """An expert with a fixed belief about each kind of object, some of which are wrong."""
+    """An expert with one fixed belief about each kind of object; some beliefs are wrong."""
 
     knows: Share = Field(
         0.4,
-        description="share of the kinds, and of the clients' bags, with a right belief",
+        description="share of right beliefs, separately for kinds of objects and for clients' bags",
     )
     sure: Share = Field(
         0.3,
-        description="probability of choosing the believed place; otherwise it is random",
+        description="probability of choosing the believed place; otherwise a random one is chosen",
     )
     routine: Share = Field(
         0.0,
-        description="probability of the first place for a kind that never counts; otherwise a "
-        "random place is chosen (requires `counted: kinds`)",
+        description="probability of choosing the first place for a kind that never counts; "
+        "otherwise a random place is chosen (requires `counted: kinds`)",
     )
 
 
 class ChoresSettings(EnvSettings):
-    """The content of a game, its score, and its reward."""
+    """Settings of the games, their scores and their rewards."""
 
     name: Literal["chores"] = Field(description="which environment")
     turn_cap: int = Field(
         16, gt=0, description="maximum turns of an episode in training and evaluation"
     )
-    chores: int = Field(16, ge=1, le=64, description="objects to put away in a game")
-    kinds: int = Field(40, ge=2, le=72, description="kinds of objects in the world")
-    places: int = Field(6, ge=2, le=8, description="places, the same in every game")
-    habits: int = Field(0, ge=0, description="seed of the habits, i.e. of the right places")
+    chores: int = Field(16, ge=1, le=64, description="number of objects to put away in a game")
+    kinds: int = Field(40, ge=2, le=72, description="number of kinds of objects")
+    places: int = Field(6, ge=2, le=8, description="number of places, the same in every game")
+    habits: int = Field(0, ge=0, description="seed of the habits (right places and bags)")
     share: float = Field(1.0, gt=0, le=1, description="share of a game's chores that count")
     counted: Literal["chance", "kinds"] = Field(
         "chance",
-        description="chores that count: drawn for each game, or always those of the same kinds",
+        description="which chores count: random ones in each game, or those of certain kinds",
     )
     verdict: Literal["graded", "binary"] = Field(
         "graded",
         description="reward of the last turn: the score, or 1 if the score reaches `pass_score`",
     )
-    pass_score: float = Field(0.4, gt=0, le=1, description="minimum score of a won game")
+    pass_score: float = Field(0.4, gt=0, le=1, description="minimum score at which a game is won")
     delay: float = Field(
-        0.0, ge=0, lt=1, description="part of the score determined by the bag chosen first"
+        0.0, ge=0, lt=1, description="share of the score for the bag, which is chosen first"
     )
     distractor: float = Field(
-        0.0, ge=0, description="random immediate reward for chores that do not count"
+        0.0, ge=0, description="size of the random immediate reward for chores that do not count"
     )
     may_leave: bool = Field(
         False, description="whether the agent may end the game; the remaining chores count as wrong"
@@ -67,7 +67,7 @@ class ChoresSettings(EnvSettings):
 
     @property
     def counting_kinds(self) -> int:
-        """Number of kinds that count if `counted` is "kinds"."""
+        """Number of kinds whose chores count, if `counted` is "kinds"."""
         return min(self.kinds - (self.share < 1), max(1, round(self.share * self.kinds)))
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""Makes the levels of a study: generates or collects, certifies and writes them."""
+"""Generates or collects the levels of a study, checks that they are solvable, and writes them."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -22,13 +22,13 @@ _SUFFIXES = (".txt", ".xsb", ".sok")
 def make(
     config: SokobanSettings, seed: int, out: Path, skipped: Counter[str]
 ) -> Iterator[tuple[str, Task]]:
-    """Certify each level and yield its split and task in panel order; write a file per split.
+    """Check each level, write it to the file of its split, and yield (split, task) in panel order.
 
     Args:
-        skipped: reason -> number of excluded levels; updated in place.
+        skipped: maps a reason to the number of excluded levels; updated in place.
 
     Raises:
-        UserError: the levels cannot be read or generated, or a level is invalid or has no solution
+        UserError: levels cannot be read or generated, or a level is invalid or cannot be solved
             within an episode.
     """
     sizes = config.panels.sizes
@@ -39,7 +39,7 @@ def make(
     (out / FOLDER).mkdir(parents=True)
     total = None if None in sizes.values() else sum(sizes.values())
     written: dict[str, list[tuple[str, str]]] = {split: [] for split in sizes}
-    splits: dict[str, str] = {}  # canonical text -> first split with this level
+    splits: dict[str, str] = {}  # canonical text of a level -> first split that contains it
     for split, name, level, length in tracking.bar(
         source, total=total, desc="assets", unit="level"
     ):
@@ -65,13 +65,14 @@ def _generated(config: SokobanSettings, sizes: dict[str, int], seed: int) -> Ite
 def _collected(
     config: SokobanSettings, sizes: dict[str, int | None], seed: int, skipped: Counter[str]
 ) -> Iterator[Row]:
-    """Yield the levels of the user's folder, alternating bands, shuffled within a band by `seed`.
+    """Yield the levels in the user's folder, alternating between bands of solution length.
 
-    Invalid levels, twins of earlier levels of the same split and, with `leave_out_unsolvable`,
-    unsolved levels are excluded and counted. Levels outside the panels are also checked.
+    `seed` determines the order within a band. Levels are excluded and counted if they are invalid,
+    equivalent to an earlier level of the same split or, with `leave_out_unsolvable`, not solved.
+    Levels that are not needed for a panel are also checked.
     """
     root = user_path(config.levels.folder or "", "levels.folder")
-    owners: dict[str, tuple[str, str]] = {}  # canonical text -> (split, location)
+    owners: dict[str, tuple[str, str]] = {}  # canonical text of a level -> (split, location)
     for split in SPLITS:
         rows: list[Row] = []
         for file, name in _files(root / getattr(config.levels.splits, split), split):
@@ -111,7 +112,7 @@ def _collected(
 
 
 def _files(place: Path, split: str) -> list[tuple[Path, str]]:
-    """Path and name of each level file; names have `-` instead of slashes."""
+    """Path and name of each level file. In names, slashes are replaced by `-`."""
     files = [
         (path, name.replace("/", "-"))
         for path, name in files_below(place)
@@ -123,7 +124,7 @@ def _files(place: Path, split: str) -> list[tuple[Path, str]]:
 
 
 def _certified(text: str, actions: int) -> tuple[Level, int | None]:
-    """The level and the length of its shortest solution; None if no solution is found."""
+    """Parse a level, and return it with its shortest solution length (None if not solved)."""
     level = read_level(text)
     try:
         return level, compiled(level.text, actions)[1].get(level.start)

@@ -1,15 +1,15 @@
-"""Table of shortest solution lengths of all boards of a level.
+"""Computes the shortest solution length of every board of a level.
 
-The table is built once, by breadth-first search backwards from the solved boards, where the player
-walks or pulls boxes. The depth is limited, because a room with two boxes has thousands of boards,
-and solutions longer than an episode are irrelevant.
+The lengths are found by one breadth-first search backwards from the solved boards, in which the
+player walks or pulls boxes. The depth of the search is limited, because a room with two boxes has
+thousands of boards, and solutions longer than an episode are irrelevant.
 """
 
 from collections.abc import Iterator
 
 from hgrpo.games.sokoban.level import Board, Boxes, Level
 
-# Maximum number of boards in a search; takes a few seconds and about 100 MB.
+# Maximum number of boards in a search. A search of this size takes seconds and about 100 MB.
 MOST_BOARDS = 500_000
 
 
@@ -18,7 +18,7 @@ class TooManyBoardsError(ValueError):
 
 
 def distances(level: Level, depth: int) -> dict[Board, int]:
-    """Length of the shortest solution of each board that has one of at most `depth` actions.
+    """Map each board that can be solved in at most `depth` actions to the minimum number of them.
 
     Raises:
         TooManyBoardsError: the level has too many boards.
@@ -29,7 +29,7 @@ def distances(level: Level, depth: int) -> dict[Board, int]:
 def board_distances(
     free: bytes, deltas: tuple[int, ...], targets: Boxes, depth: int
 ) -> dict[Board, int]:
-    """As `distances`, for a room without a start.
+    """Like `distances`, but for a room without an initial board.
 
     Args:
         free: 1 for each cell that is not a wall, else 0.
@@ -51,7 +51,6 @@ def board_distances(
 
 
 def _before(free: bytes, deltas: tuple[int, ...], player: int, boxes: Boxes) -> Iterator[Board]:
-    """Boards from which one action leads to the given board."""
     for delta in deltas:
         came = player - delta
         if free[came] and came not in boxes:

@@ -13,9 +13,10 @@ from hgrpo.games.sokoban.views import GOAL, NOT_UNDERSTOOD, opening, picture
 
 
 class SokobanEnv(PickledByReplay):
-    """Sokoban with several actions per turn.
+    """Sokoban, with one or more actions per turn.
 
-    The game ends when it is solved or the budget of actions or turns is used up.
+    The game ends when the level is solved, or when the maximum number of actions or turns is
+    reached.
 
     Args:
         tasks: base folder of the task paths.
@@ -33,7 +34,7 @@ class SokobanEnv(PickledByReplay):
         """Start a level from the beginning.
 
         Raises:
-            UserError: the level's file is missing, or has changed since the task was made.
+            UserError: the level's file is missing, or has changed since the task was created.
         """
         settings = self._settings
         text = level_text(self._folder, task.path)
@@ -52,7 +53,7 @@ class SokobanEnv(PickledByReplay):
 
     @property
     def board(self) -> Board:
-        """Player's cell and boxes' cells."""
+        """The cell of the player, and the cells of the boxes."""
         return self._player, self._boxes
 
     @property
@@ -61,10 +62,10 @@ class SokobanEnv(PickledByReplay):
         return self._settings.actions - self._taken
 
     def step(self, action: str) -> Step:
-        """Execute the actions of a reply within the budget, until the level is solved.
+        """Execute the actions of a reply until the level is solved or no action remains.
 
         Raises:
-            RuntimeError: before the first `reset`, and after the end.
+            RuntimeError: called before the first `reset`, or after the end of the game.
             TypeError: the reply is not a string.
         """
         check_action(action)
@@ -110,7 +111,7 @@ class SokobanEnv(PickledByReplay):
         return self._twin()
 
     def admissible_commands(self) -> list[str]:
-        """All replies up to the maximum number of actions, including blocked ones."""
+        """All replies with up to the allowed number of actions, including blocked actions."""
         if self._done:
             return []
         most = min(self._settings.actions_per_turn, self.left)
@@ -122,9 +123,10 @@ class SokobanEnv(PickledByReplay):
         ]
 
     def situation(self) -> tuple[str, str]:
-        """Fingerprints of the board, and of the commands.
+        """Fingerprints of the board and of the admissible commands.
 
-        The commands' fingerprint is the number of actions of a reply.
+        The latter is the maximum number of actions in the next reply, which determines the
+        commands.
         """
         if self._task is None:
             raise RuntimeError("situation before reset")
@@ -132,15 +134,14 @@ class SokobanEnv(PickledByReplay):
         return fingerprint([self._player, *self._boxes]), fingerprint([most])
 
     def _potential(self) -> float:
-        """1 for a solved board, decreasing with the shortest solution's length, 0 if unsolvable.
+        """Potential in [0, 1]: 1 if solved, 0 if unsolvable, and lower for longer solutions.
 
-        A board counts as unsolvable if its solution is longer than an episode.
+        A board also counts as unsolvable if its shortest solution is longer than an episode.
         """
         actions = self.distances.get((self._player, self._boxes))
         return 0.0 if actions is None else 1.0 - actions / (self._settings.actions + 1)
 
     def _state(self) -> str:
-        """Turn, actions left and the board."""
         drawn = self._draw(self._player, self._boxes)
         if self._done:
             return f"{'Solved' if self._placed == len(self._boxes) else 'Lost'}.\n{drawn}"

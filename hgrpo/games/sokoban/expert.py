@@ -1,10 +1,10 @@
-"""The two scripted players, which both know the shortest solution of every board.
+"""Two scripted players, the expert and the player of the ceiling, which know shortest solutions.
 
-The expert is suboptimal independently of the board: most of its turns have one action where two are
-allowed, and many actions are detours or blocked. A policy that imitates it plays one action per
-turn even with greedy decoding, and runs out of turns; only returns reveal that two are better. The
-other player is the ceiling: it solves every level, because every level has a solution within an
-episode.
+The expert makes two kinds of mistakes, whatever the board is: most of its turns have one action
+although two are allowed, and many of its actions are detours or blocked. A policy that imitates the
+expert plays one action per turn even with greedy decoding, and runs out of turns. It can learn from
+returns that two actions are better. The other player solves every level, because every level has a
+solution that fits into an episode.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def demonstrate(
 
 
 def ceiling(settings: SokobanSettings, tasks: Path, panel: list[Task], seed: int) -> list[dict]:
-    """Rows of a player that wastes no action and uses the maximum number of actions per turn."""
+    """Rows of a player that wastes no action and plays as many actions per turn as allowed."""
     env, rows = SokobanEnv(tasks, settings), []
     plain = SokobanExpert(single=0.0, detour=0.0, waste=0.0, turn_cap=1)
     for task in panel:
@@ -51,7 +51,7 @@ def reply(
     rng: np.random.Generator,
     answer: str | None,
 ) -> str:
-    """The next reply of a player with the habits of `expert`; uses the board, not `answer`."""
+    """The next reply of a player with the habits in `expert`. It does not depend on `answer`."""
     most = min(settings.actions_per_turn, env.left)
     many = 1 if rng.random() < expert.single else most
     board, chosen = env.board, []
@@ -65,7 +65,7 @@ def reply(
 
 
 def _action(env: SokobanEnv, board: Board, expert: SokobanExpert, rng: np.random.Generator) -> int:
-    """A wasted action, a detour, or the first action of a shortest solution."""
+    """Draw an action: a blocked one, a detour, or the first one of a shortest solution."""
     after = [env.level.move(*board, delta) for delta in env.level.deltas]
     draw = rng.random()
     numbers = range(len(ACTIONS))
@@ -76,7 +76,7 @@ def _action(env: SokobanEnv, board: Board, expert: SokobanExpert, rng: np.random
     if expert.waste <= draw < expert.waste + expert.detour and steps:
         return _one_of(steps, rng)
     left = env.distances.get(board)
-    if left is None:  # no solution is short enough
+    if left is None:  # the board cannot be solved within an episode
         return _one_of(steps or list(numbers), rng)
     return next(n for n in numbers if env.distances.get(after[n]) == left - 1)
 

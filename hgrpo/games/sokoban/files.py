@@ -1,6 +1,6 @@
-"""Level files: multiple levels as XSB text, in the dialects of Boxoban, Microban and SOK.
+"""Reads and writes files of levels as XSB text, in the dialects of Boxoban, Microban and SOK.
 
-Source: https://www.sokobano.de/wiki/index.php?title=Level_format
+Format: https://www.sokobano.de/wiki/index.php?title=Level_format
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from hgrpo.games.user_path import user_text
 
 _RUN = re.compile(r"(\d{0,3})([ \t#@+$*.\-_pPbB|])")
 _ROW = re.compile(rf"({_RUN.pattern})+")
-# A row of a board with unknown symbols; "#7" is a title.
+# A row of a board that may contain unknown symbols; "#7" is not a row but a title.
 _ODD_ROW = re.compile(r"\s*#(?!\s*\d+\s*$).*")
 _NOTE = re.compile(r"\s*([A-Za-z][\w -]*):\s*(.+)")
 
@@ -24,10 +24,11 @@ _NOTE = re.compile(r"\s*([A-Za-z][\w -]*):\s*(.+)")
 def split_levels(text: str) -> list[tuple[str, str]]:
     """Split a file into (title, XSB text) of each level.
 
-    A blank line, or any other line that is not a row of a board, ends a level. The last line of
-    text above a level is its title, except for notes such as `Author: x`. `Title: x` is the title
-    of the level above it or, before the first level, of the one below. Untitled levels are numbered
-    from 0. Rows may be run-length encoded (`3#`) and separated by `|`.
+    Any line that is not a row of a board, such as a blank one, ends a level. The title of a level
+    is the last line of text above it, unless this line is a note such as `Author: x`. A line
+    `Title: x` gives the title of the level above it or, if there is none, of the level below it.
+    Levels without a title are numbered from 0. Rows may be run-length encoded (`3#`), and may be
+    separated by `|` instead of line breaks.
     """
     levels: list[tuple[str, str]] = []
     title, rows = "", []
@@ -51,11 +52,12 @@ def split_levels(text: str) -> list[tuple[str, str]]:
 
 
 def _is_row(line: str, above: list[str]) -> bool:
-    """Whether a line is a row of a board; `above` are the board's rows so far."""
+    """Whether a line is a row of a board, given the rows of this board `above` the line."""
     if "#" in line:
         return bool(_ROW.fullmatch(line) or (above and _ODD_ROW.fullmatch(line)))
     if not line.strip(" \t-_"):
-        # Floor only, such as `-`, is a row around a board, but not below its player.
+        # A line of floor symbols, such as `-`, can be a row within a board, but not below its
+        # player.
         return bool(above and line.strip()) and not set("@+pP") & set("".join(above))
     return bool(above) and not line.strip(" \t@+$*.-_")
 
@@ -71,7 +73,7 @@ def _texts(path: Path) -> list[str]:
 
 
 def level_text(folder: Path, place: str) -> str:
-    """XSB text of the level at a task's path, `<file>#<number>`.
+    """Read the XSB text of a level, given the path of its task, `<file>#<number>`.
 
     Raises:
         UserError: the level does not exist.
@@ -93,13 +95,13 @@ def content_hash(text: str) -> str:
 
 Compiled = tuple[Level, dict[Board, int]]
 _cache: dict[tuple[str, int], Compiled] = {}
-_MOST_CACHED = 250_000  # total number of boards; about 50 MB
+_MOST_CACHED = 250_000  # maximum number of boards in all cached tables; about 50 MB
 
 
 def compiled(text: str, depth: int) -> Compiled:
-    """Compile a level with its table of distances.
+    """Parse a level and compute its table of distances.
 
-    The most recent levels are cached: a few thousand small rooms, or one large room.
+    The most recently used levels are cached: a few thousand small rooms, or one large room.
 
     Raises:
         TooManyBoardsError: the level has too many boards.

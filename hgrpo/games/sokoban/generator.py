@@ -1,9 +1,9 @@
-"""Generates levels: a room, its targets, and a start with a given shortest solution length.
+"""Generates levels: a room, its targets, and an initial board with a given solution length.
 
-The rooms are those of Boxoban and gym-sokoban (Weber et al. 2017, "Imagination-Augmented Agents",
-appendix on level generation): a random walk clears small patches. Those generators then search
-backwards for a hard start, with unbounded solution length. Here the search computes the shortest
-solution length of every start, and the start is drawn among those of one length.
+Rooms are created as in Boxoban and gym-sokoban (Weber et al. 2017, "Imagination-Augmented Agents",
+appendix on level generation), where a random walk clears small patches. These two then search
+backwards for a hard initial board, whose solution may be arbitrarily long. Here, the search
+computes the shortest solution length of every board, and a board with the required length is drawn.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from hgrpo.games.sokoban.settings import GenerateSettings
 
 _TRIES = 1000
 _TURN = 0.35
-# Cells cleared by one step of the walk, relative to the walker.
+# Cells that one step of the random walk clears, relative to the current cell.
 _PATCHES = (
     ((0, 0), (0, -1), (0, 1)),
     ((0, 0), (-1, 0), (1, 0)),
@@ -39,7 +39,7 @@ def bands(lengths: tuple[int, int]) -> list[range]:
 
 
 def task_type(length: int, lengths: tuple[int, int]) -> str:
-    """The band of a shortest solution length, such as "2-4 actions"."""
+    """Name of the band that contains a shortest solution length, such as "2-4 actions"."""
     band = next(band for band in bands(lengths) if length in band)
     return f"{band[0]}-{band[-1]} actions"
 
@@ -49,9 +49,9 @@ def generate(
 ) -> Iterator[tuple[str, Level, int]]:
     """Yield (panel, level, shortest solution length), panel by panel.
 
-    No two levels are twins, within or across splits. Bands alternate, so that every prefix of a
-    panel is stratified. A level depends on seed, split and index, and on earlier levels only if its
-    first draws are their twins.
+    No two levels are equivalent (see `level.canonical`), within or across splits. Bands alternate,
+    so that every prefix of a panel is stratified. A level depends on the seed, the split and its
+    index. It depends on earlier levels only if its first draws are equivalent to one of them.
 
     Raises:
         UserError: the settings allow too few distinct levels.
@@ -78,7 +78,7 @@ def generate(
 def _draw(
     config: GenerateSettings, band: range, rng: np.random.Generator
 ) -> tuple[Level, int] | None:
-    """A level and its shortest solution length; None if the room has no start in the band."""
+    """Draw a level with its solution length; None if no board of the room is in the band."""
     free = _room(config.rows, config.columns, rng)
     if len(free) < 2 * config.boxes + 1:
         return None
@@ -103,7 +103,6 @@ def _draw(
 
 
 def _room(rows: int, columns: int, rng: np.random.Generator) -> set[int]:
-    """Cells cleared by a random walk inside the border."""
     steps = int(1.7 * (rows + columns))
     row, column = int(rng.integers(1, rows - 1)), int(rng.integers(1, columns - 1))
     direction = _DIRECTIONS[rng.integers(4)]

@@ -1,20 +1,21 @@
-"""A judge's primer and offline rubric for Sokoban.
+"""The primer for judges of Sokoban, and the offline rubric.
 
-The rubric reads the boards from the observations, in any view. A box's way is the number of rows
-and columns between it and the nearest target. The first line that fits a turn gives its score:
+The rubric parses the boards in the observations, in any view. The distance of a box is the number
+of rows and columns between it and the nearest target. The score of a turn is given by the first
+line that applies:
 
 score  turn
 -----  ----
    10  the last turn of a completed task
     0  a reply that is not understood, or no reply
-    2  any other last turn, since no observation shows its effect
-    1  a turn after which the board is as before
-   10  a turn after which more boxes stand on targets
-    0  a turn after which fewer boxes stand on targets
-    8  a turn that shortened the boxes' way
-    3  a turn that moved a box otherwise
-    2  a turn after which the board is as in an earlier turn
-    5  every other turn: the player walked
+    2  any other last turn, because its effect is not observed
+    1  a turn that did not change the board
+   10  a turn that increased the number of boxes on targets
+    0  a turn that decreased the number of boxes on targets
+    8  a turn that decreased the sum of the boxes' distances
+    3  any other turn that moved a box
+    2  a turn after which the board is the same as in an earlier turn
+    5  any other turn, in which the player only walked
 """
 
 import re
@@ -33,8 +34,6 @@ Cell = tuple[int, int]
 
 @dataclass(frozen=True)
 class _Seen:
-    """The parts of a board that an observation shows."""
-
     player: frozenset[Cell]
     boxes: frozenset[Cell]
     targets: frozenset[Cell]
@@ -45,7 +44,7 @@ class _Seen:
 
     @property
     def way(self) -> int:
-        """Sum over boxes of the way to the nearest target."""
+        """Sum of the boxes' distances to their nearest target."""
         return sum(
             min((abs(i - k) + abs(j - m) for k, m in self.targets), default=0)
             for i, j in self.boxes

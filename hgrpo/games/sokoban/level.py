@@ -1,9 +1,9 @@
-"""Levels: rules, XSB text, and symmetries.
+"""Defines levels: the rules of the game, the text format XSB, and symmetries.
 
 XSB is the common text format of Sokoban levels: `#` wall, ` ` floor, `.` target, `$` box, `*` box
-on target, `@` player, `+` player on target. `-` and `_` are also floor, and the SOK format's
-letters for player and boxes are supported. A cell is an integer, row * columns + column. A board is
-(player's cell, cells of the boxes in ascending order).
+on target, `@` player, `+` player on target. `-` and `_` are also read as floor, and the letters of
+the SOK format as player and boxes. A cell is the integer row * columns + column. A board is a pair
+(cell of the player, cells of the boxes in ascending order).
 """
 
 import textwrap
@@ -23,15 +23,15 @@ _BOXES, _TARGETS, _PLAYERS = "$*", ".*+", "@+"
 
 
 class LevelError(ValueError):
-    """A text is not a valid level; the message contains the wrong property and its value."""
+    """A text is not a valid level; the message contains the invalid property and its value."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """The initial board of a game and its static parts.
+    """The initial board of a game, with walls and targets.
 
-    `text` is XSB in rows of equal length, with a border of walls. Floor that the player could not
-    reach even without boxes is wall.
+    `text` is XSB text with rows of equal length and a border of walls. Cells that the player could
+    not reach even without boxes are walls.
     """
 
     text: str
@@ -66,11 +66,11 @@ class Level:
 
     @cached_property
     def deltas(self) -> tuple[int, int, int, int]:
-        """Change of the player's cell index by each of `ACTIONS`."""
+        """The change in the player's cell index for each of `ACTIONS`."""
         return -self.columns, self.columns, -1, 1
 
     def move(self, player: int, boxes: Boxes, delta: int) -> Board:
-        """The board after an action: push if possible, else walk if possible, else no change."""
+        """Return the board after an action: a push or a step if possible, else the same board."""
         to = player + delta
         if to in boxes:
             beyond = to + delta
@@ -87,9 +87,10 @@ class Level:
 
 
 def read_level(text: str) -> Level:
-    """Parse one level of XSB text and crop blank rows and columns around it.
+    """Parse one level of XSB text, without the blank rows and columns around it.
 
-    Unreachable floor becomes wall, and so do unreachable boxes on targets, which are decoration.
+    Unreachable floor becomes wall. Unreachable boxes on targets also become wall, because they are
+    only decoration.
 
     Raises:
         LevelError: a symbol is unknown, the number of players is not one, the numbers of boxes and
@@ -116,7 +117,7 @@ def read_level(text: str) -> Level:
 
 
 def _walled(rows: list[str]) -> list[str]:
-    """Turn unreachable cells into wall; raise LevelError if the wall is open."""
+    """Turn unreachable cells into walls; raise LevelError if the player could leave the level."""
     height, width = len(rows), len(rows[0])
     waiting = [(i, j) for i in range(height) for j in range(width) if rows[i][j] in _PLAYERS]
     inside = set(waiting)
@@ -144,10 +145,10 @@ def _walled(rows: list[str]) -> list[str]:
 
 
 def canonical(level: Level, crop: bool = False) -> str:
-    """The smallest text of a level under the eight symmetries of the square.
+    """Return the smallest of a level's texts under the eight symmetries of the square.
 
-    Levels are twins if their canonical texts are equal. With `crop`, only one layer of wall is kept
-    around the player's cells, so that twins may be in rooms of different sizes.
+    Two levels are equivalent if their canonical texts are equal. With `crop`, only one layer of
+    walls around the reachable cells is kept, so that levels of different sizes can be equivalent.
     """
     forms, rows = [], level.text.split("\n")
     for _ in range(8 if crop else 4):
@@ -159,7 +160,7 @@ def canonical(level: Level, crop: bool = False) -> str:
 
 
 def draw_level(rows: int, columns: int, free: set[int], board: Board, targets: set[int]) -> str:
-    """XSB text of a level, given the cells that are not walls."""
+    """Create the XSB text of a level; `free` are the cells that are not walls."""
     player, boxes = board
     symbols = []
     for cell in range(rows * columns):
@@ -168,7 +169,7 @@ def draw_level(rows: int, columns: int, free: set[int], board: Board, targets: s
     return "\n".join("".join(symbols[i * columns : (i + 1) * columns]) for i in range(rows))
 
 
-# (box, player, target) -> symbol
+# (cell has a box, cell has the player, cell is a target) -> symbol
 _SYMBOLS = {
     (False, False, False): " ",
     (False, False, True): ".",

@@ -1,4 +1,4 @@
-"""Parses the actions in a reply."""
+"""Parses and formats replies, which contain one or more actions."""
 
 import re
 from functools import lru_cache
@@ -14,10 +14,10 @@ _NUMBERS = {action.lower(): number for number, action in enumerate(ACTIONS)}
 def read_reply(reply: str, most: int) -> tuple[tuple[int, ...], bool]:
     """Return the actions in a reply, as indices of `ACTIONS`, and whether the reply is valid.
 
-    The answer is the last answer block, or the whole reply if it contains no block; a reply with an
-    incomplete block has no answer. Case is ignored. Blank actions, and actions beyond the first
-    `most`, are dropped as in RAGEN. A reply is invalid if one of the remaining actions is unknown,
-    or if all are blank; its valid actions are still executed.
+    Actions are read from the last answer block, or from the whole reply if it contains no block. If
+    a block is incomplete, there are no actions. Upper and lower case are equivalent. As in RAGEN,
+    blank actions are dropped, and only the first `most` actions are kept. A reply is invalid if one
+    of these is unknown, or if there are none. The valid actions of an invalid reply are executed.
     """
     blocks = _ANSWER.findall(reply)
     if not blocks and ("<answer>" in reply or "</answer>" in reply):
@@ -29,5 +29,5 @@ def read_reply(reply: str, most: int) -> tuple[tuple[int, ...], bool]:
 
 
 def write_reply(actions: tuple[int, ...]) -> str:
-    """Format actions as a reply."""
+    """Format actions (indices of `ACTIONS`) as a reply."""
     return f" {SEPARATOR} ".join(ACTIONS[action] for action in actions)

@@ -1,14 +1,16 @@
-"""The reward of a turn.
+"""Computes the reward of a turn.
 
-The rules of gym-sokoban: -0.1 per action, +1 for each box moved onto a target, -1 for each box
-moved off a target, +10 when all boxes are on targets. A solution of n actions thus returns 10 - 0.1
-n plus 1 for each box moved onto a target. RAGEN subtracts 0.1 for an invalid reply.
+The rules of gym-sokoban are -0.1 per action, +1 for each box moved onto a target, -1 for each box
+moved off a target, and +10 when all boxes are on targets. A solution of n actions therefore has the
+return 10 - 0.1 n, plus 1 for each box moved onto a target. RAGEN subtracts 0.1 for an invalid
+reply.
 
-Under these rules, an agent loses 1.0 by trying all ten actions without success, but only 0.5 by
-five turns without actions, so giving up is rewarded. `fair` therefore charges the whole action
-budget in the first turn and refunds the remainder in the solving turn. Returns of solved episodes
-are unchanged. The return of a lost episode depends only on the last board, minus 0.1 for each
-invalid reply, even if the episode is truncated, e.g. by a full context.
+Under these rules, an agent that tries all ten actions without success loses 1.0, but an agent that
+plays five turns without actions loses only 0.5, so giving up is rewarded. With `fair`, the cost of
+all ten actions is therefore charged in the first turn, and the cost of unused actions is refunded
+in the turn that solves the level. Returns of solved episodes are the same. The return of a lost
+episode depends only on its last board and on the number of invalid replies (-0.1 each), even if the
+episode is truncated, e.g. by a full context.
 """
 
 from hgrpo.games.sokoban.settings import Penalties
@@ -26,11 +28,11 @@ def turn_reward(
     solved: bool,
     first: bool,
 ) -> float:
-    """The reward of one turn.
+    """Return the reward of one turn.
 
     Args:
-        budget: maximum number of actions of an episode.
-        before: number of actions in earlier turns.
+        budget: maximum number of actions in an episode.
+        before: number of actions in all earlier turns.
         taken: number of actions in this turn.
         placed: change in the number of boxes on targets.
         first: whether this is the first turn of the episode.

@@ -19,15 +19,15 @@ def _seven_symbols(symbols: str) -> str:
 
 
 class GenerateSettings(Strict):
-    """Generated levels; a room includes its border of walls."""
+    """Settings of generated levels. The size of a room includes its border of walls."""
 
-    rows: int = Field(6, ge=5, le=16, description="rows of a room, including walls")
-    columns: int = Field(6, ge=5, le=16, description="columns of a room, including walls")
+    rows: int = Field(6, ge=5, le=16, description="rows of a room, including its border")
+    columns: int = Field(6, ge=5, le=16, description="columns of a room, including its border")
     boxes: int = Field(1, ge=1, le=4, description="boxes (and targets) per level")
     lengths: Bounds = Field(
         (2, 10),
-        description="[low, high] actions of a level's shortest solution, split into three equal "
-        "bands as task types",
+        description="[low, high] length (in actions) of a level's shortest solution; three equal "
+        "bands of this range are the task types",
     )
 
     @model_validator(mode="after")
@@ -41,7 +41,7 @@ class GenerateSettings(Strict):
 
 
 class SplitPlaces(Strict):
-    """File, or folder of files, in `folder` for each split."""
+    """The file or folder with the levels of each split, relative to `folder`."""
 
     train: str = Field("train", description="training levels")
     validation: str = Field("valid", description="validation levels")
@@ -49,25 +49,25 @@ class SplitPlaces(Strict):
 
 
 class LevelSettings(FolderOrGenerate):
-    """Source of levels: either the user's folder or the generator."""
+    """Settings of the levels, which come from a folder or from the generator."""
 
     OF_FOLDERS = ("leave_out_unsolvable",)
     folder: str | None = Field(
-        None, description="levels as XSB text, such as Boxoban's; may hold $VARIABLES"
+        None, description="folder of levels as XSB text, e.g. Boxoban's; may contain $VARIABLES"
     )
     splits: SplitPlaces = Field(
-        SplitPlaces(), description="file, or folder of .txt and .xsb files, of each split"
+        SplitPlaces(), description="file, or folder of .txt and .xsb files, for each split"
     )
     leave_out_unsolvable: bool = Field(
         False,
-        description="exclude and count levels of a folder without a solution within `actions`, or "
-        "with too many boards to search; otherwise such a level is an error",
+        description="exclude and count levels of a folder that have no solution within `actions`, "
+        "or too many boards to search; false: such a level is an error",
     )
     generate: GenerateSettings | None = Field(None, description="settings of the generator")
 
 
 class SokobanPanels(PanelSizes):
-    """Levels per panel; null takes all levels of a folder."""
+    """Number of levels per panel; null takes all levels of a folder."""
 
     train: int | None = Field(4000, gt=0, description="training levels")
     validation: int | None = Field(200, gt=0, description="validation levels")
@@ -75,12 +75,12 @@ class SokobanPanels(PanelSizes):
 
 
 class SokobanExpert(ExpertSettings):
-    """A player that knows the shortest solution, but wastes moves."""
+    """Settings of the expert, who knows the shortest solution but wastes actions."""
 
     turn_cap: int = Field(5, gt=0, description="maximum turns of an expert trajectory")
-    single: Share = Field(0.7, description="probability of only one action in a turn")
-    detour: Share = Field(0.2, description="probability of a step to a random adjacent free cell")
-    waste: Share = Field(0.1, description="probability of a blocked action")
+    single: Share = Field(0.7, description="probability that a turn has only one action")
+    detour: Share = Field(0.2, description="probability of a step to a random free neighbor cell")
+    waste: Share = Field(0.1, description="probability of an action that is blocked")
 
     @model_validator(mode="after")
     def _is_a_distribution(self) -> Self:
@@ -93,19 +93,19 @@ class SokobanExpert(ExpertSettings):
 
 
 class SokobanSettings(EnvSettings):
-    """Budget, text, rewards and levels of the game."""
+    """Settings of the game: limits, text format, rewards and levels."""
 
     name: Literal["sokoban"] = Field(description="which environment")
     turn_cap: int = Field(
         5, gt=0, description="maximum turns of an episode in training and evaluation"
     )
     actions: int = Field(
-        10, gt=0, description="maximum actions of an episode, after which it is lost"
+        10, gt=0, description="maximum actions of an episode; it is lost when they are used up"
     )
-    actions_per_turn: int = Field(2, gt=0, le=4, description="maximum actions of a reply")
+    actions_per_turn: int = Field(2, gt=0, le=4, description="maximum actions per reply")
     view: View = Field(
         "grid",
-        description="format of a state: a grid of symbols, coordinates, or both",
+        description="format of observed boards: a grid of symbols, coordinates, or both",
     )
     symbols: Annotated[str, AfterValidator(_seven_symbols)] = Field(
         "#_OX√PS",
@@ -114,14 +114,14 @@ class SokobanSettings(EnvSettings):
     )
     penalties: Penalties = Field(
         "fair",
-        description="ragen: an action costs 0.1, so that doing nothing is cheap. fair: a lost "
-        "episode pays for its whole action budget. An invalid reply costs 0.1 in both",
+        description="ragen: each action costs 0.1, so that doing nothing is cheap. fair: a lost "
+        "episode costs as much as if all actions were used. Both: an invalid reply costs 0.1",
     )
     levels: LevelSettings = Field(
         LevelSettings(generate=GenerateSettings()), description="source of the levels"
     )
     panels: SokobanPanels = Field(SokobanPanels(), description="levels per panel")
-    expert: SokobanExpert = Field(SokobanExpert(), description="the player of the SFT data")
+    expert: SokobanExpert = Field(SokobanExpert(), description="player that generates SFT data")
 
     @property
     def source(self) -> str:
@@ -129,7 +129,7 @@ class SokobanSettings(EnvSettings):
 
     @property
     def lengths(self) -> tuple[int, int]:
-        """Minimum and maximum length, in actions, of a level's shortest solution."""
+        """Minimum and maximum length (in actions) of the shortest solution of a level."""
         generate = self.levels.generate
         return (1, self.actions) if generate is None else generate.lengths
 

@@ -1,6 +1,6 @@
-"""Boards as text (a grid of symbols, coordinates, or both), with an explanation.
+"""Renders boards as text (a grid of symbols, coordinates, or both), and explains this text.
 
-Unlike in RAGEN, views with coordinates also have a legend and include walls.
+Unlike in RAGEN, views with coordinates also have a legend and list the walls.
 """
 
 from functools import lru_cache
@@ -15,7 +15,7 @@ _NAMES = ("wall", "floor", "target", "box", "box on target", "you", "you on a ta
 
 
 def opening(level: Level, settings: SokobanSettings) -> str:
-    """The rules, the legend and the limits of an episode; a board follows."""
+    """The text above the first board: the rules, the legend and the limits of an episode."""
     lines = [f"You move boxes in a room. Your task is to: {GOAL}"]
     lines.append(
         "You push a box by walking against it. It moves if the cell behind it is free. You cannot "
@@ -54,7 +54,7 @@ class Picture:
             target if cell in level.targets else floor if open_ else wall
             for cell, open_ in enumerate(level.free)
         ]
-        # Attach line ends to the last cell of a row, so that indices are cells.
+        # Line ends are attached to the last cell of a row, so that the index of a text is its cell.
         for end in range(level.columns - 1, len(cells) - 1, level.columns):
             cells[end] += "\n"
         self._cells = cells
@@ -91,5 +91,5 @@ class Picture:
 
 @lru_cache(maxsize=1000)
 def picture(level: Level, view: View, symbols: str) -> Picture:
-    """A `Picture`, cached for the last 1000 levels."""
+    """Create a `Picture`; those of the 1000 most recently used levels are cached."""
     return Picture(level, view, symbols)

@@ -1,4 +1,4 @@
-"""WebShop: an agent follows an instruction and shops on text pages."""
+"""WebShop: an agent follows an instruction to find and buy a product on text pages."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -1,7 +1,7 @@
-"""Lucene's English analyser, which the official search uses to extract terms.
+"""Reimplements Lucene's English analyser, with which the official search extracts terms from text.
 
-The steps are those of pyserini: split into words (StandardTokenizer), remove possessive 's,
-lowercase, remove stop words, apply the Porter stemmer. Word boundaries follow Unicode (UAX #29). As
+As in pyserini, text is split into words (StandardTokenizer), possessive 's and stop words are
+removed, and words are lowercased and stemmed (Porter). Word boundaries follow Unicode (UAX #29). As
 in Lucene, each ideograph, hiragana character, run of a South-East Asian script, and emoji
 (including ® and ™) is a word.
 
@@ -18,7 +18,7 @@ import Stemmer
 
 _LONGEST = 255
 
-# Character classes by Word_Break property; punctuation as in Unicode 9 and Lucene 8.
+# Character classes by the Word_Break property. Punctuation follows Unicode 9, as in Lucene 8.
 _LETTER = r"[\p{WB=ALetter}\p{WB=Hebrew_Letter}&&\p{Alphabetic}\u05F3]"
 _DIGIT = r"\p{WB=Numeric}"
 _KATAKANA = r"\p{WB=Katakana}"
@@ -29,7 +29,7 @@ _IN_LETTERS = rf"[{_IN_BOTH}:\u00B7\u02D7\u0387\u05F4\u2027\uFE13\uFE55\uFF1A]"
 _IN_DIGITS = (
     rf"[{_IN_BOTH},;\u037E\u0589\u060C\u060D\u066C\u07F8\u2044\uFE10\uFE14\uFE50\uFE54\uFF0C\uFF1B]"
 )
-# Pictographs of emoji 11; later versions removed some of them, such as ★ and ♡.
+# Pictographs in version 11 of the emoji standard; later versions removed some, such as ★ and ♡.
 _PICTOGRAPH = (
     r"[\p{Extended_Pictographic}\u2388\u2605\u2607-\u2612\u2614-\u2685\u2690-\u2705\u2708-\u2712"
     r"\u2765-\u2767\U0001F000-\U0001F0FF\U0001F300-\U0001F64F\U0001F680-\U0001F6FF]"
@@ -38,7 +38,7 @@ _FLAG_HALF = r"[\U0001F1E6-\U0001F1FF]"
 
 
 def _run(kind: str) -> str:
-    """Pattern for one or more characters of a kind, with their marks."""
+    """Return a pattern for one or more characters of a kind, with their marks."""
     return rf"{kind}(?:{kind}|{_MARK})*+"
 
 
@@ -65,7 +65,7 @@ _STOPPED = (
 STOP_WORDS = frozenset(_STOPPED.split())
 _POSSESSIVES = ("'s", "\u2019s", "\uff07s")
 
-# The stemmer is not cached, because `_terms` is.
+# The stemmer's own cache is off, because `_terms` is cached.
 _PORTER = Stemmer.Stemmer("porter", maxCacheSize=0)
 # Lucene stems words with the endings below differently, so `stem` first replaces these endings to
 # obtain Lucene's result. The first two patterns apply only after a vowel and a consonant, where y
@@ -82,8 +82,8 @@ _VARIANTS = (
 
 
 def analyse(text: str) -> list[str]:
-    """Terms of a text, in order, with repetitions."""
-    # Split at spaces, which no word contains, so that `_terms` can cache the parts.
+    """Extract the terms of a text, in order and with repetitions."""
+    # No word contains a space, so the text is split at spaces, and `_terms` can cache each part.
     return [term for word in text.split(" ") for term in _terms(word)]
 
 
@@ -116,9 +116,9 @@ def _lower(word: str) -> str:
 
 
 def stem(word: str) -> str:
-    """Lucene's Porter stem of a lower-case word.
+    """Return the stem of a lower-case word, as computed by Lucene's Porter stemmer.
 
-    It follows Porter, "An algorithm for suffix stripping" (1980,
+    The algorithm is that of Porter, "An algorithm for suffix stripping" (1980,
     https://tartarus.org/martin/PorterStemmer/), with four differences: Words of one or two letters
     are unchanged. -bli becomes -ble (assembly matches assemble). -logi becomes -log (technology
     matches technological). All double consonants except l, s and z are reduced before -ed and -ing

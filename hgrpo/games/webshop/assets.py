@@ -1,4 +1,4 @@
-"""Makes a shop's catalogue, search index and goals from official or generated files."""
+"""Creates the catalogue, search index and goals of a shop from official or generated files."""
 
 import json
 from collections import Counter
@@ -26,7 +26,7 @@ _BATCH = 256
 
 
 def data_files(config: WebshopSettings) -> list[dict]:
-    """Results of `provide` for each data file of `make`; empty for a generated shop."""
+    """Results of `provide` for all data files that `make` reads; empty for a generated shop."""
     names, download = config.data_names, config.products.download
     return [provide(_folder(config) / name, download) for name in names]
 
@@ -36,7 +36,7 @@ def make(
 ) -> Iterator[tuple[str, Task]]:
     """Implement `Environment.make_tasks`; call `data_files` first.
 
-    Generated products, prices and price limits are drawn from streams of `seed`.
+    Generated products, prices and price limits depend on `seed`.
     """
     products = config.products
     if products.generate is not None:
@@ -65,7 +65,7 @@ def _folder(config: WebshopSettings) -> Path:
 def _items(
     products: Iterable[Product], nouns_file: Path, config: WebshopSettings, seed: int
 ) -> Iterator[Item]:
-    """Yield products with price and nouns; `nouns_file` contains the nouns of a generated shop."""
+    """Add price and nouns to products; for a generated shop, `nouns_file` contains the nouns."""
     if config.products.generate is None:
         with_nouns = title_nouns(products)
     else:
@@ -78,8 +78,8 @@ def _items(
 def title_nouns(products: Iterable[Product]) -> Iterator[tuple[Product, tuple[str, ...]]]:
     """Yield products with the lower-case nouns of their titles, in order, with repetitions.
 
-    As in the original, nouns are words tagged NOUN or PROPN by spaCy. UserError if spaCy or its
-    model is not installed.
+    As in the original, nouns are the words that spaCy tags as NOUN or PROPN. Raises UserError if
+    spaCy or its model is not installed.
     """
     try:
         import spacy
@@ -124,9 +124,9 @@ def panels(
 ) -> Iterator[tuple[str, Task]]:
     """Yield (split, task): the first goals for test, the next for validation, then for training.
 
-    The analysis panel gets the goals after those for training or, if training takes all remaining
-    ones, before them. Goals with the content hash of an earlier goal are excluded. With `apart`, so
-    are goals whose product is already in another panel.
+    The analysis panel gets the goals after those for training or, if training has no size limit,
+    the goals before them. Goals with the same content hash as an earlier goal are excluded. With
+    `apart`, goals whose product is already in another panel are also excluded.
     """
     order = [*reversed(SPLITS)]
     if config.analysis:

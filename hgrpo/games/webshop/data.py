@@ -1,8 +1,8 @@
-"""Downloads missing data files, and describes every data file for the manifest.
+"""Downloads missing data files, and records name, size and hash of each file for the manifest.
 
-The URLs are those in `setup.sh` of the repository princeton-nlp/WebShop and, for trajectories, in
-its issues 14 and 21. WebShop publishes no checksums; those below were computed from identical
-public copies of the files.
+The URLs come from `setup.sh` in the repository princeton-nlp/WebShop and, for trajectories, from
+its issues 14 and 21. WebShop publishes no checksums. Those below were computed from public copies
+of the files, all of which were identical.
 """
 
 import hashlib
@@ -50,13 +50,13 @@ OFFICIAL = {
 
 
 def provide(path: Path, download: bool) -> dict[str, str | int]:
-    """Name, size (bytes) and sha256 (hex) of a data file.
+    """Return the name, size (bytes) and sha256 (hex) of a data file.
 
-    With `download`, a file with an official name is downloaded if missing, and otherwise verified.
-    The file is always hashed, because a stored hash could be outdated. For a folder, size and hash
-    are those of its concatenated files in path order.
+    With `download`, a file with an official name is downloaded if it is missing, and verified if it
+    exists. The hash is always computed, because a stored one could be outdated. For a folder, size
+    and hash are those of all its files, concatenated in path order.
 
-    UserError if the file is missing and not downloaded, or fails verification.
+    Raises UserError if the file is missing and not downloaded, or if verification fails.
     """
     if download and path.name in OFFICIAL:
         return {"name": path.name} | fetch(OFFICIAL[path.name], path, "products.download")

@@ -1,21 +1,21 @@
-"""The vocabulary of a generated shop: products of each department and descriptive words.
+"""Vocabulary of a generated shop: the product types of each department, and descriptive words.
 
-Three properties, which are tested, let the reward distinguish right from wrong choices:
+Because of three properties, which are tested, the reward distinguishes right from wrong choices:
 
 - No two product types share a noun.
 - The reward's fuzzy comparison distinguishes all attributes and option values of a product.
-- No option value belongs to two option names.
+- No option value is used for two option names.
 
-Every attribute has two words, and can be used before a noun and after "is".
+Every attribute consists of two words that can be used both before a noun and after "is".
 """
 
 from typing import NamedTuple
 
 
 class ProductType(NamedTuple):
-    """A type of product, in a group of its department.
+    """A type of product, which belongs to a group within its department.
 
-    `prices` is the range (low, high) in dollars; `options` are three pairs (name, values).
+    `prices` is the price range (low, high) in dollars. `options` are three (name, values) pairs.
     """
 
     name: str
@@ -25,7 +25,7 @@ class ProductType(NamedTuple):
 
     @property
     def plural(self) -> str:
-        """The plural used in searches: `travel mugs`."""
+        """The plural that is used in searches, such as `travel mugs`."""
         if self.name.endswith(("s", "sh", "ch", "x")):
             return f"{self.name}es"
         if self.name.endswith("y") and self.name[-2] not in "aeiou":
@@ -39,7 +39,7 @@ class ProductType(NamedTuple):
 
 
 class Department(NamedTuple):
-    """The goods of a department; each of `uses` has two words and can follow "good for"."""
+    """A department and its products; each of its `uses` has two words that fit "good for ..."."""
 
     types: tuple[ProductType, ...]
     attributes: tuple[str, ...]
@@ -59,7 +59,7 @@ BRANDS = _list(
     "Estuvio, Falmeri, Grentol, Holvaro, Istrano, Jorbela, Kundevo, Lorvisto"
 )
 
-# Option -> values. Keys are `<name>` or `<name>/<kind of product>`.
+# Values of each option. A key is `<option name>` or `<option name>/<kind of product>`.
 _OPTIONS = {
     "color": _list("red, blue, green, black, white, grey, pink, purple, yellow, brown, navy, teal"),
     "size/worn": _list("small, medium, large, petite, tall"),

@@ -1,4 +1,4 @@
-"""Fast scalar draws from a named stream, for catalogues of a million products."""
+"""Fast draws of single numbers from a named stream, as needed for a million products."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -7,12 +7,12 @@ from hgrpo.games import streams
 
 Item = TypeVar("Item")
 
-# Numbers drawn per call to NumPy, which take about as long as the call overhead.
+# Numbers drawn per call to NumPy; drawing this many takes about as long as the call's overhead.
 _STOCK = 48
 
 
 class Draws:
-    """Draws from the random stream `parts`, see `hgrpo.games.streams`."""
+    """Draws from the random stream with the name `parts`, see `hgrpo.games.streams`."""
 
     def __init__(self, *parts: object) -> None:
         self._rng = streams.generator(*parts)
@@ -34,6 +34,6 @@ class Draws:
         return items[int(self.uniform() * len(items))]
 
     def some(self, items: Sequence[Item], count: int) -> list[Item]:
-        """Up to `count` distinct entries of `items`, in random order."""
+        """Up to `count` different elements of `items`, in random order."""
         left = list(items)
         return [left.pop(int(self.uniform() * len(left))) for _ in range(min(count, len(left)))]

@@ -1,4 +1,4 @@
-"""WebShop as a TextEnv; environments of a process with the same assets share one shop."""
+"""WebShop as a TextEnv. Environments with the same assets share one shop per process."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -17,18 +17,18 @@ _DEFAULT = WebshopSettings(name="webshop")
 
 @lru_cache(maxsize=2)
 def open_goals(folder: Path) -> GoalList:
-    """The goals in a folder of assets, opened once per process."""
+    """Open the goals in a folder of assets, once per process."""
     return GoalList(folder / GOALS)
 
 
 class WebshopEnv(PickledByReplay):
-    """Shopping sessions. `Task.path` is the goal's index in the file of goals.
+    """An environment for shopping sessions. `Task.path` is an index in the file of goals.
 
-    A purchase gives a reward in [0, 1] and is a success if the reward is 1; all other steps give 0.
-    `Observation.goal` is the instruction, which is also part of the initial search page.
+    The reward of a purchase is in [0, 1], and 1 counts as success. All other steps have reward 0.
+    `Observation.goal` is the instruction, which the initial search page also contains.
 
     Args:
-        assets: folder with the catalogue, its index and the goals.
+        assets: folder with the catalogue, its search index and the goals.
     """
 
     def __init__(self, assets: Path | str, settings: WebshopSettings = _DEFAULT) -> None:
@@ -39,7 +39,7 @@ class WebshopEnv(PickledByReplay):
         self._played: list[str] = []
 
     def reset(self, task: Task) -> Observation:
-        """Start `task`; UserError if the assets are invalid or do not contain the task."""
+        """Start `task`; raise UserError if the assets are invalid or do not contain the task."""
         shop = open_shop(self.assets)
         goal = open_goals(self.assets).goal(int(task.path))
         digest = goal_hash(goal, shop.item(goal.row))
@@ -51,7 +51,7 @@ class WebshopEnv(PickledByReplay):
 
     @property
     def session(self) -> Session:
-        """The current session; RuntimeError before the first reset."""
+        """The current session; raises RuntimeError before the first reset."""
         if self._session is None:
             raise RuntimeError("no session before reset")
         return self._session
@@ -74,20 +74,20 @@ class WebshopEnv(PickledByReplay):
         )
 
     def fork(self) -> "WebshopEnv":
-        """An independent environment in the same state, sharing the shop."""
+        """Create an independent environment in the same state, which shares the shop."""
         twin = self._twin()
         if self._session is not None:
             twin._session = self._session.fork()
         return twin
 
     def admissible_commands(self) -> list[str]:
-        """The possible clicks on the page; searches are admissible but not listed."""
+        """The possible clicks on the current page. Searches are not listed, although admissible."""
         return [f"click[{text}]" for text in self.session.clicks]
 
     def situation(self) -> tuple[str, str]:
-        """Fingerprints of the page with the chosen options, and of all clickable texts."""
+        """Fingerprints of (1) the page with the chosen options and (2) all clickable texts."""
         session = self.session
-        # The ASIN distinguishes products with identical pages.
+        # The ASIN is included because two products can have identical pages.
         texts = [piece.text for piece in session.page if piece.kind != "instruction"]
         opened = [] if session.item is None else [session.item.product.asin]
         state = [*texts, *opened, *sorted(session.chosen.items())]

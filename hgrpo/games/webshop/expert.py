@@ -1,4 +1,4 @@
-"""Demonstrations in WebShop by the scripted `Reader`, the oracle, or humans."""
+"""Creates demonstrations in WebShop, played by the scripted `Reader`, the oracle, or humans."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from hgrpo.games.webshop.shopper import Reader, oracle
 
 
 def data_files(config: WebshopSettings) -> list[dict]:
-    """The result of `provide` for human trajectories, if `expert.recorded` is set."""
+    """Result of `provide` for the human trajectories; empty without `expert.recorded`."""
     if config.expert.recorded is None:
         return []
     return [provide(_recorded(config.expert), config.products.download)]
@@ -26,10 +26,10 @@ def data_files(config: WebshopSettings) -> list[dict]:
 def demonstrate(
     config: WebshopSettings, assets: Path, panels: Panels, seed: int, skipped: Counter
 ) -> Iterator[dict]:
-    """`Environment.demonstrate`.
+    """Implement `Environment.demonstrate`; call `data_files` first.
 
-    A scripted player plays each goal of the train panel equally often (see `shared_out`), in panel
-    order. Human trajectories on that panel are yielded in file order. Call `data_files` first.
+    A scripted player plays every goal of the train panel equally often (see `shared_out`), in panel
+    order. Human trajectories for goals of that panel are yielded in file order.
     """
     env = WebshopEnv(assets, config)
     if config.expert.recorded is None:
@@ -38,7 +38,7 @@ def demonstrate(
 
 
 def ceiling(config: WebshopSettings, assets: Path, panel: list[Task]) -> list[dict]:
-    """One row per task, played by the oracle, which knows the product; rewards may be below 1."""
+    """One row per task, played by the oracle, whose reward can be below 1."""
     env = WebshopEnv(assets, config)
     return [_by_oracle(env, task, config.expert.turn_cap) for task in panel]
 
@@ -58,14 +58,13 @@ def _scripted(
 
 def _by_oracle(env: WebshopEnv, task: Task, turn_cap: int) -> dict:
     opening = env.reset(task)
-    # The oracle uses the session instead of the observation.
+    # The oracle reads the session and ignores the observation.
     return _row(play(env, task, opening, "oracle", lambda _: oracle(env.session), turn_cap))
 
 
 def _people(
     env: WebshopEnv, expert: ShopperSettings, panels: Panels, counts: Counter
 ) -> Iterator[dict]:
-    """Yield rows of human trajectories; skip those with an action that is invalid in this shop."""
     trajectories = on_panel(human.read(_recorded(expert), counts), env.assets, panels, counts)
     for trajectory, task in trajectories[: expert.trajectories]:
         opening = env.reset(task)

@@ -1,6 +1,6 @@
 """Generates families of similar products in the format of the official files.
 
-Texts are short and the vocabulary is small, so that small language models can learn to shop.
+Texts are short and the vocabulary is small, so that small language models can learn the task.
 """
 
 import json
@@ -25,25 +25,25 @@ NOUNS_FILE = "nouns.json"
 
 _PATH = " \u203a "
 SYLLABLES = tuple(consonant + vowel for consonant in "BDFGHJKLMNPRSTVWZ" for vowel in "AEIOU")
-# Number of products per shuffled block; one block is held in memory.
+# Products are shuffled in blocks of this size, so that only one block is held in memory.
 _BLOCK = 4096
-# Probability that a near-duplicate draws its own value instead of copying the first product's.
+# Probabilities that a near-duplicate draws a new value instead of copying the first product's.
 _NEW_ATTRIBUTES = 0.8
 _NEW_OPTIONS = 0.5
 _NEW_BRAND = 0.5
 # A near-duplicate's price is the first product's price times exp(u), with u uniform in
 # [-spread, spread], clipped to the price range of the product type.
 _PRICE_SPREAD = 0.3
-# Maximum number of draws until a near-duplicate differs from its whole family, and number of draws
-# of an instruction's attributes, of which the best is used.
+# Maximum number of draws to find a near-duplicate that differs from its whole family. Also the
+# number of draws of an instruction's attributes, of which the most selective one is used.
 _ATTEMPTS = 8
-# Probability that a price is a range, and probability that a shopper's request names an option.
+# Probability that a price is a range, and probability that a request mentions an option.
 _PRICE_RANGE = 0.3
 _NAMED_OPTION = 0.6
 
 
 class Generated(NamedTuple):
-    """One product's entries in the official files, and the lower-case nouns of its type."""
+    """Entries of one product in the official files, and the lower-case nouns of its type."""
 
     item: dict
     attributes: dict
@@ -54,8 +54,8 @@ class Generated(NamedTuple):
 def generate(config: CatalogueSettings, seed: int) -> Iterator[Generated]:
     """Yield the products, shuffled in blocks to limit memory.
 
-    Before shuffling, product i depends only on (seed, i) and the settings. `products` affects only
-    the ASINs; `instructed` and `human` affect only the instructions.
+    Before shuffling, product i depends only on (seed, i) and the settings. Of the settings,
+    `products` affects only the ASINs, and `instructed` and `human` only the instructions.
     """
     drafts = ((draft, family) for family in families(config, seed) for draft in family)
     named = zip(asins(config.products, seed), drafts, strict=False)
@@ -72,7 +72,7 @@ def generate(config: CatalogueSettings, seed: int) -> Iterator[Generated]:
 def write(folder: Path, products: Iterable[Generated]) -> None:
     """Write the three official files and `nouns.json` (asin -> nouns) into `folder`.
 
-    If `products` raises an error, the files are unreadable, because the closing bracket is missing.
+    If `products` raises an error, the closing brackets are not written, so the files are invalid.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (
@@ -92,7 +92,6 @@ def write(folder: Path, products: Iterable[Generated]) -> None:
 
 @contextmanager
 def _entries(path: Path, brackets: str) -> Iterator[Callable[[str], None]]:
-    """Open a JSON array or object; the yielded function writes one entry per line."""
     with path.open("w", encoding="utf-8") as handle:
         handle.write(brackets[0])
         separators = chain(["\n"], repeat(",\n"))
@@ -101,7 +100,7 @@ def _entries(path: Path, brackets: str) -> Iterator[Callable[[str], None]]:
 
 
 def asins(products: int, seed: int) -> Iterator[str]:
-    """Yield distinct identifiers: "B0" and at least two syllables, as few as possible.
+    """Yield distinct identifiers: "B0" and as few syllables as possible, but at least two.
 
     Let S be the number of `SYLLABLES`. The first syllable of identifier i is entry i mod S of the
     shuffled syllables, so any S consecutive identifiers begin differently. The other n syllables
@@ -125,9 +124,9 @@ def asins(products: int, seed: int) -> Iterator[str]:
 
 
 def families(config: CatalogueSettings, seed: int) -> Iterator[list[Draft]]:
-    """Yield an infinite sequence of families; family f depends only on (seed, f) and the settings.
+    """Yield families forever; family f depends only on (seed, f) and the settings.
 
-    Members of a family have the same product type and share an attribute with the first member.
+    All members of a family have the same product type, and each shares an attribute with the first.
     """
     types = [(name, kind) for name in config.departments for kind in DEPARTMENTS[name].types]
     for number in count():
@@ -154,7 +153,7 @@ def _family(
 def _sibling(config: CatalogueSettings, first: Draft, others: list[Draft], draws: Draws) -> Draft:
     """Draw a near-duplicate of `first`.
 
-    If possible, it differs from all `others` in attributes or options.
+    If possible, it differs from each of the `others` in its attributes or options.
     """
     taken = [(set(other.attributes), other.options) for other in others]
     for _ in range(_ATTEMPTS):
@@ -173,7 +172,10 @@ def _sibling(config: CatalogueSettings, first: Draft, others: list[Draft], draws
 
 
 def _vary(config: CatalogueSettings, first: Draft, draws: Draws) -> tuple[str, ...]:
-    """Vary the attributes of `first`: drop one or two, keep at least one, add up to two."""
+    """Draw attributes for a near-duplicate: drop one or two of `first`, and add up to two.
+
+    At least one attribute of `first` is kept.
+    """
     attributes = first.attributes
     retained = draws.some(attributes, max(1, len(attributes) - draws.between((1, 2))))
     low, high = config.attributes
@@ -241,6 +243,6 @@ def _wish(draft: Draft, rivals: list[Draft], asin: str, draws: Draws) -> dict:
 
 
 def _selective(draft: Draft, rivals: list[Draft], draws: Draws) -> list[str]:
-    """Draw several sets of 1 to 3 attributes, and return the one shared by the fewest rivals."""
+    """Draw several sets of 1 to 3 attributes, and return the one that the fewest rivals share."""
     choices = [draws.some(draft.attributes, draws.between((1, 3))) for _ in range(_ATTEMPTS)]
     return min(choices, key=lambda choice: sum(set(choice) <= set(r.attributes) for r in rivals))

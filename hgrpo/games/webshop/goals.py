@@ -1,7 +1,7 @@
-"""Makes goals from instructions, in the order of the original WebShop.
+"""Creates goals from instructions, in the same order as the original WebShop.
 
 Goals are listed by product and then shuffled as in the original (Python's `random.shuffle`, seed
-233), so that indices are identical.
+233). Therefore a goal has the same index as in the original.
 """
 
 import itertools
@@ -19,7 +19,7 @@ _PLAIN = """
     my need of on one please recommend search show size some that the them this to want which
     with would you
 """
-# Words in instructions that do not describe a product.
+# Words that occur in instructions but do not describe a product.
 PLAIN = frozenset(_PLAIN.split())
 
 
@@ -44,12 +44,12 @@ def human_goal(item: Item, instruction: Instruction, seed: int, number: int) -> 
 
 
 def in_order(goals: Iterable[Goal]) -> list[Goal]:
-    """The goals in the order of the original WebShop."""
+    """Shuffle goals into the order of the original WebShop."""
     listed = list(goals)
     random.Random(_ORDER_SEED).shuffle(listed)
     return listed
 
 
 def words(text: str) -> list[str]:
-    """Words of a lower-case text, in order."""
+    """Split a lower-case text into words."""
     return _WORD.findall(text)

@@ -1,11 +1,10 @@
 """Reads human trajectories in the two official formats.
 
-* The site's session logs (`all_trajs.zip`), written by `web_agent_site/app.py`. There is one file
-per session and one JSON object per page, with `page`, `url`, `goal` and, except for the search
-page, `content`. Actions are not logged, but inferred from consecutive pages. * The imitation file
-(`il_trajs_finalized_images.jsonl`), read by `train_choice_il.py` in
-  `baseline_models`. There is one JSON object per trajectory, with `states` and `actions` but no
-  rewards.
+- Session logs of the web site (`all_trajs.zip`, written by `web_agent_site/app.py`): one file per
+  session and one JSON object per page, with `page`, `url`, `goal` and, except for the search page,
+  `content`. Actions are not logged, so they are inferred from consecutive pages.
+- The imitation file (`il_trajs_finalized_images.jsonl`, read by `train_choice_il.py` in
+  `baseline_models`): one JSON object per trajectory, with `states` and `actions` but no rewards.
 """
 
 import ast
@@ -37,10 +36,10 @@ _GOAL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class HumanTrajectory:
-    """A human's actions for one instruction; `goal` includes the price limit.
+    """A human's actions for one instruction; `goal` is the instruction with its price limit.
 
-    There is at least one action, `search[...]` or `click[...]`, in the file's case (lower case in
-    the official files). `reward` is None if nothing was bought or the format has no rewards.
+    There is at least one action, `search[...]` or `click[...]`, in upper or lower case as in the
+    file. `reward` is None if nothing was bought, or if the format has no rewards.
     """
 
     goal: str
@@ -52,7 +51,8 @@ def read(path: Path, counts: Counter[str]) -> Iterator[HumanTrajectory]:
     """Yield the trajectories of a file, or of all `.jsonl` files in a folder or zip, by name.
 
     Args:
-        counts: reason -> number of excluded trajectories; also counts repeated pages.
+        counts: maps a reason to the number of trajectories excluded for it; also counts repeated
+            pages. Updated in place.
 
     Raises:
         UserError: the path cannot be read or contains no `.jsonl` file.
@@ -67,7 +67,6 @@ def read(path: Path, counts: Counter[str]) -> Iterator[HumanTrajectory]:
 
 
 def _files(path: Path) -> Iterator[tuple[str, Iterable[bytes]]]:
-    """Yield (name, lines) of each file."""
     if not path.exists():
         raise UserError(f"{path}: file or folder not found")
     if path.is_file() and path.suffix == ".zip":
@@ -86,7 +85,7 @@ def _files(path: Path) -> Iterator[tuple[str, Iterable[bytes]]]:
 
 
 def _chosen(names: Iterable[str], path: Path) -> list[str]:
-    """Sorted names of the trajectory files, excluding the `._` files of macOS."""
+    """Sorted names of the trajectory files, without the `._` files that macOS creates."""
     files = [name for name in names if name.endswith(".jsonl")]
     chosen = sorted(name for name in files if not Path(name).name.startswith("._"))
     if not chosen:
@@ -95,7 +94,7 @@ def _chosen(names: Iterable[str], path: Path) -> list[str]:
 
 
 def _rows(name: str, lines: Iterable[bytes]) -> Iterator[tuple[str, object]]:
-    """Yield (place, value) of each non-blank line; the value of an invalid line is a UserError."""
+    """Yield (location, value) of each non-blank line; the value of invalid JSON is a UserError."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -129,11 +128,11 @@ def _trajectories(
 
 
 class _LeftOutError(Exception):
-    """A trajectory cannot be used; the message is the counted reason."""
+    """A trajectory cannot be used; the message is the reason that is counted."""
 
 
 def _listed(keywords: object) -> object:
-    """Parse a list such as "['red', 'mug']", which logs of item pages copy from the URL."""
+    """Parse a text such as "['red', 'mug']", which item pages in logs have instead of a list."""
     if not isinstance(keywords, str):
         return keywords
     if keywords.startswith("["):
@@ -147,7 +146,7 @@ class _Goal(BaseModel):
 
 
 class _Row(BaseModel):
-    """A page of a session log. The original's rewards may exceed 1."""
+    """One line of a session log. Rewards of the original may exceed 1."""
 
     page: Literal["index", "search_results", "item_page", "item_sub_page", "done"]
     url: str
@@ -183,14 +182,11 @@ _CONTENTS = {
 
 
 class _Imitation(BaseModel):
-    """A trajectory of the imitation file."""
-
     states: list[str]
     actions: tuple[str, ...]
 
 
 def _imitation(place: str, line: object) -> HumanTrajectory:
-    """The trajectory of one line of the imitation file."""
     row = checked(_Imitation, line, place)
     states, actions = row.states, row.actions
     if len(states) != len(actions):
@@ -209,7 +205,7 @@ def _imitation(place: str, line: object) -> HumanTrajectory:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """A page of a session log. Fields not applicable to the kind of page are empty."""
+    """A page of a session log. Fields that do not apply to this kind of page are empty."""
 
     kind: str
     keywords: tuple[str, ...] = ()
@@ -229,7 +225,7 @@ class _Page:
 
 
 def _session(lines: Iterable[tuple[str, object]], counts: Counter[str]) -> HumanTrajectory:
-    """The trajectory of a session log; consecutive identical pages, such as reloads, are merged."""
+    """Infer the trajectory of a session log; repeated pages, e.g. due to reloads, are merged."""
     rows = [(checked(_Row, row, place), place) for place, row in lines]
     goals = {row.goal.instruction_text for row, _ in rows}
     pages = [_page(row, place) for row, place in rows]
@@ -253,7 +249,7 @@ def _session(lines: Iterable[tuple[str, object]], counts: Counter[str]) -> Human
 
 
 def _action(before: _Page, after: _Page) -> str | None:
-    """The action that leads from page `before` to page `after`, if any."""
+    """Infer the action that leads from page `before` to page `after`; None if there is none."""
     match before.kind, after.kind:
         case "index", "search_results" if after.number == 1 and any(after.keywords):
             return f"search[{' '.join(after.keywords)}]"
@@ -281,7 +277,7 @@ def _action(before: _Page, after: _Page) -> str | None:
 
 
 def _choice(before: dict[str, str], after: dict[str, str]) -> str | None:
-    """The click that sets or changes one option; None if anything else differs."""
+    """The click that sets or changes a single option, or None if anything else differs."""
     changed = [value for name, value in after.items() if before.get(name) != value]
     return f"click[{changed[0]}]" if len(changed) == 1 and before.keys() <= after.keys() else None
 
@@ -295,7 +291,7 @@ def _page(row: _Row, place: str) -> _Page:
 
 
 def _sub_page(url: str, place: str) -> str:
-    """The NAME in an address `.../item_sub_page/session/asin/keywords/page/NAME/options`."""
+    """Extract NAME from a URL `.../item_sub_page/session/asin/keywords/page/NAME/options`."""
     parts = url.partition("/item_sub_page/")[2].split("/")
     name = parts[4].lower() if len(parts) > 4 else ""
     if name not in _SUB_PAGES:

@@ -1,8 +1,8 @@
-"""Lucene-compatible BM25: an inverted index on disk, shared by all reading processes.
+"""BM25 search as in Lucene, with an inverted index on disk that all reading processes share.
 
-Scores are bit-identical to Lucene's: 32-bit floats, summed in 64 bits and rounded to 32 bits. The
-package bm25s is not suitable, because its rounding and tie order differ from Lucene's, it ignores
-repeated query terms, and it copies the vocabulary into each process.
+Scores are bit-identical to Lucene's: 32-bit floats are summed in 64 bits, and the sum is rounded to
+32 bits. The package bm25s cannot be used, because its rounding and its order of ties differ from
+Lucene's, it ignores repeated query terms, and it copies the vocabulary into each process.
 """
 
 import hashlib
@@ -22,26 +22,26 @@ from scipy.sparse import csr_array
 from hgrpo.errors import UserError
 from hgrpo.games.webshop.analyser import analyse
 
-# BM25 parameters: pyserini's defaults.
+# The parameters k1 and b of BM25, with pyserini's defaults.
 _K1 = np.float32(0.9)
 _B = np.float32(0.4)
 
 _FORMAT = "bm25 1"
 _HEADER = "index.json"
 _ARRAYS = {"keys": np.uint64, "starts": np.int64, "documents": np.int32, "saturations": np.float32}
-# If a query's postings are fewer than this share of the documents, sorting them is faster than
-# filling a table of all documents.
+# If the number of a query's postings is below this share of all documents, sorting them is faster
+# than filling a table of all documents.
 _SPARSE = 1 / 16
 
-# The 256 document lengths that Lucene can encode in a byte (SmallFloat.byte4ToInt), ascending: all
-# lengths from 0 to 40, then 8 steps of 2, 8 steps of 4, 8 steps of 8, and so on.
+# The 256 document lengths that Lucene can encode in a byte (SmallFloat.byte4ToInt), ascending. The
+# lengths from 0 to 40 are all included, and then follow 8 steps of 2, 8 steps of 4, and so on.
 _CODES = np.arange(256 - 24)
 _FLOATS = np.where(_CODES < 8, _CODES, (8 + _CODES % 8) << np.maximum(_CODES // 8 - 1, 0))
 _LENGTHS = np.concatenate([np.arange(24), 24 + _FLOATS])
 
 
 def quantise(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Round document lengths down to those that Lucene can encode in a byte."""
+    """Round each document length down to the nearest one that Lucene can encode in a byte."""
     return _LENGTHS[np.searchsorted(_LENGTHS, lengths, side="right") - 1]
 
 
@@ -51,9 +51,9 @@ class Index:
 
     Attributes:
         size: number of documents, including those without terms.
-        filled: number of documents with terms; N in the formula of `scores`.
-        keys: uint64 [V] ascending, a hash of each term. An unknown term collides with probability V
-            / 2^64.
+        filled: number of documents with at least one term; N in the formula of `scores`.
+        keys: uint64 [V] ascending, a hash of each term. The hash of a term that is not in the index
+            equals one of these with probability V / 2^64.
         starts: int64 [V + 1], offset of each term's first posting.
         documents: int32 [P], document index of each posting, ascending within a term.
         saturations: float32 [P], 1 + tf / (k1 (1 - b + b dl / avgdl)).
@@ -67,7 +67,7 @@ class Index:
     saturations: NDArray[np.float32]
 
     def search(self, query: str, k: int = 50) -> list[int]:
-        """Indices of at most `k` documents, best score first, ties by lowest index."""
+        """Indices of the best `k` documents, best first; ties are broken by the lower index."""
         documents, scores = self.scores(query)
         if len(scores) > k:
             best = scores >= np.partition(scores, -k)[-k]
@@ -75,7 +75,7 @@ class Index:
         return documents[np.argsort(-scores, kind="stable")[:k]].tolist()
 
     def scores(self, query: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Ascending indices of documents that share a term with the query, and BM25 scores.
+        """Indices (ascending) and BM25 scores of the documents that share a term with the query.
 
         The score is the sum over the query's terms, repetitions included, of
         ln(1 + (N - df + 0.5) / (df + 0.5)) tf / (tf + k1 (1 - b + b dl / avgdl)). Here dl is the
@@ -110,7 +110,7 @@ class Index:
         return np.float32(math.log(1 + (self.filled - df + 0.5) / (df + 0.5)))
 
     def save(self, folder: Path) -> None:
-        """Write the index to a folder, replacing an older one."""
+        """Write the index to a folder, and replace an existing index."""
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         for name in _ARRAYS:
@@ -121,7 +121,7 @@ class Index:
 
     @classmethod
     def load(cls, folder: Path) -> "Index":
-        """Memory-map an index written by `save`; UserError if a file is missing or damaged."""
+        """Memory-map an index; raise UserError if a file of the index is missing or damaged."""
         try:
             header = json.loads((folder / _HEADER).read_bytes())
             if not isinstance(header, dict) or header.get("format") != _FORMAT:
@@ -174,7 +174,7 @@ def _key(term: str) -> int:
 
 
 def mapped(path: Path, kind: type) -> NDArray:
-    """Memory-map a 1-d array written by `np.save`; ValueError if shape or type is wrong."""
+    """Memory-map a 1-d array from `np.save`; raise ValueError if its shape or type is wrong."""
     numbers = np.load(path, mmap_mode="r")
     if numbers.dtype != kind or numbers.ndim != 1:
         actual = f"{numbers.dtype} {list(numbers.shape)}"

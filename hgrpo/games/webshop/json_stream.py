@@ -1,6 +1,6 @@
-"""Streams values from a large JSON file with Python's JSON parser, and validates them.
+"""Parses a large JSON file value by value, and validates the values.
 
-Like the original, this accepts the non-standard numbers `NaN` and `Infinity`.
+As in the original, the non-standard numbers `NaN` and `Infinity` are accepted.
 """
 
 import codecs
@@ -14,13 +14,13 @@ from pydantic import BaseModel, ValidationError
 
 from hgrpo.errors import UserError
 
-# First byte of a file -> JSON type and closing character.
+# The first byte of a file determines its JSON type and its closing character.
 _TOP = {b"[": ("array", "]"), b"{": ("object", "}")}
 _CHUNK = 1 << 20  # characters per read
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\n\r]*")
-# If the buffer ends within a value, the parser's error is within this many characters of the end,
-# or reports an unterminated string.
+# If the buffer ends within a value, the parser fails at most this number of characters before the
+# end, or reports an unterminated string.
 _LONGEST_TOKEN = 16
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -84,26 +84,26 @@ class _Values:
         self._text, self._at = "", 0
 
     def mark(self) -> str:
-        """Peek at the next character other than white space; "" at the end of the file."""
+        """Return the next non-space character without consuming it; "" at the end of the file."""
         while True:
             self._at = _SPACE.match(self._text, self._at).end()
             if self._at < len(self._text) or not self._read_on():
                 return self._text[self._at : self._at + 1]
 
     def take(self, mark: str) -> None:
-        """Consume `mark`; ValueError if the next character differs."""
+        """Consume the character `mark`; raise ValueError if the next character differs."""
         char = self.mark()
         if char != mark:
             raise ValueError(f"expected {mark!r}, not {char!r}" if char else "unexpected end")
         self._at += 1
 
     def value(self) -> object:
-        """The next value; ValueError, RecursionError or UnicodeEncodeError if it is malformed."""
+        """Parse the next value; malformed: ValueError, RecursionError or UnicodeEncodeError."""
         self.mark()
         while True:
             try:
                 parsed, end = _DECODER.raw_decode(self._text, self._at)
-                # Near the buffer's end, a number may be truncated: "0." would be parsed as 0.
+                # A number near the end of the buffer may be truncated: "0." would be parsed as 0.
                 if end < len(self._text) - _LONGEST_TOKEN or not self._read_on():
                     break
             except json.JSONDecodeError as error:
@@ -121,7 +121,8 @@ class _Values:
     def _read_on(self) -> bool:
         """Discard consumed text and read more; return False at the end of the file.
 
-        Each call reads at least as much as the rest, so that long values are not parsed too often.
+        Each call at least doubles the remaining text, so that a long value is parsed only a few
+        times.
         """
         more = self._handle.read(max(_CHUNK, len(self._text) - self._at))
         if more:
@@ -130,9 +131,9 @@ class _Values:
 
 
 def checked(model: type[Model], value: object, place: str) -> Model:
-    """Validate a JSON value as `model`; UserError with `place` and the first mistake.
+    """Validate a JSON value as a `model`; UserError with the first mistake and its `place`.
 
-    A value that is itself a UserError (invalid JSON) is raised.
+    If the value is a UserError, because the JSON was invalid, this error is raised.
     """
     if isinstance(value, UserError):
         raise value

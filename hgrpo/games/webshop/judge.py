@@ -1,34 +1,34 @@
-"""A judge's primer and offline rubric for WebShop.
+"""The primer for judges of WebShop, and the offline rubric.
 
-The rubric reads a turn's effect from the next turn's observation. Pages in plain text do not show
-which options are chosen. There, the rubric scores a click on an option by the click itself.
+The rubric infers the effect of a turn from the observation in the next turn. Plain-text pages do
+not show which options are chosen, so clicks on options of such pages are scored by their text.
 
-The goal words are the words of the instruction, without its price limit and without words such as
-"find me". The match of a text is the share of the goal words that the text contains.
+The goal words are the words of the instruction, excluding its price limit and words such as "find
+me". The match of a text is the share of the goal words that it contains.
 
-The first line that fits a turn gives the turn's score:
+The score of a turn is given by the first line that applies:
 
 score   turn
 ------  ----
-        a click on an option of a page in plain text:
+        a click on an option of a plain-text page:
 1         if the same click was made on the same page before
-9         if the instruction names the value
+9         if the instruction contains the value
 2         if it does not, or if the click is on the option's name, which looks like a value
 0       no action, or an action that does not change the page
-        the last turn; no observation shows its effect:
+        the last turn, whose effect is not observed:
 10        the purchase that completes the task
 3 to 8    another purchase: 3 + 5 x match of the product's page
 2         any other action
 1       an action that was taken on the same page before
-2 to 8  a search: 2 + 6 x the best match of a text on the page of results
+2 to 8  a search: 2 + 6 x the best match among the texts on the page of results
 1 to 9  opening a product: 2 + 6 x match of its page, plus 1 if its price is within the limit, else
         minus 1
         a click on an option of a page with marked buttons:
-9         if the instruction names the value
+9         if the instruction contains the value
 2         if it does not
 3       opening the next page of results, or a product's description, features, reviews or
         attributes
-2       everything else that has an effect
+2       any other action that has an effect
 """
 
 import re
@@ -46,7 +46,7 @@ _TABS = {tab.lower() for tab in pages.TABS}
 
 
 def score(goal: str, turns: Turns, completed: bool) -> list[float]:
-    """Score one trajectory by the rules above: one score from 0 to 10 for each turn."""
+    """Score each turn of a trajectory from 0 to 10, by the rules above."""
     text, most = split_limit(goal.lower())
     goal_words = set(words(text)) - PLAIN
     results: list[str | None] = [observation for observation, _ in turns[1:]]
@@ -75,7 +75,7 @@ def score(goal: str, turns: Turns, completed: bool) -> list[float]:
 def _effect(
     verb: str, argument: str, result: str, goal_words: set[str], goal: str, most: float
 ) -> float:
-    """Score of a new action, not the last one, that changed the page to `result`."""
+    """Score an action that is new, is not the last one, and has led to the page `result`."""
     if verb == "search":
         pieces = _PIECES.split(result.lower())
         return 2 + 6 * max(_match(goal_words, piece, goal) for piece in pieces)
@@ -89,9 +89,9 @@ def _effect(
 
 
 def _offers(page: str, verb: str, argument: str) -> bool:
-    """Whether the action clicks an option's value or name on a product's page in plain text.
+    """Whether the action clicks the value or name of an option on a plain-text product page.
 
-    Such a page has its options between "< Prev" and the title. The price follows the title.
+    On such a page, the options are between "< Prev" and the title, and the price follows the title.
     """
     pieces = [piece.strip() for piece in _PIECES.split(page.lower())]
     price = next((i for i, piece in enumerate(pieces) if piece.startswith("price:")), None)
@@ -101,12 +101,11 @@ def _offers(page: str, verb: str, argument: str) -> bool:
 
 
 def _names(goal: str, value: str) -> bool:
-    """Whether the instruction names an option's value. "color:" names an option, not a value."""
+    """Whether the instruction contains the value of an option; "color:" is a name, not a value."""
     return re.search(rf"(?<!\w){re.escape(value)}(?![\w:])", goal) is not None
 
 
 def _match(goal_words: set[str], text: str, goal: str) -> float:
-    """Share of the goal words in a text. The text's copy of the instruction does not count."""
     seen = set(words(text.lower().replace(goal, " ")))
     return len(goal_words & seen) / len(goal_words) if goal_words else 0.0
 

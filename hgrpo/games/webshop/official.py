@@ -1,7 +1,7 @@
-"""Streams the official data files, cleaned as in the original.
+"""Streams records from the official data files, and cleans them as the original does.
 
-The rules are those of WebShop's `web_agent_site/engine`: `load_products` in `engine.py`, and
-`goal.py`.
+The rules are those of `load_products` in `engine.py` and of `goal.py`, both in the folder
+`web_agent_site/engine` of WebShop.
 """
 
 import math
@@ -29,9 +29,9 @@ Phrases = tuple[str, ...]
 
 
 def _prices(pricing: object) -> tuple[float, ...]:
-    """One price, or both ends of a range, in dollars; further prices are dropped.
+    """Parse a price, or both ends of a price range, in dollars; any further price is dropped.
 
-    As in the original, only digits and dots are kept, so negative prices lose their sign.
+    As in the original, all characters except digits and dots are removed, including a minus sign.
     """
     if not pricing:
         return _NO_PRICE
@@ -42,7 +42,6 @@ def _prices(pricing: object) -> tuple[float, ...]:
 
 
 def _dollars(text: str) -> float:
-    """Parse the digits and dots of a text as a number; NaN if invalid."""
     try:
         return float(Decimal(re.sub(r"[^\d.]", "", text)))
     except InvalidOperation:
@@ -54,8 +53,6 @@ class _Value(BaseModel):
 
 
 class _Record(BaseModel):
-    """A product of `items_shuffle*.json`; other keys are ignored."""
-
     asin: str = Field(min_length=1)
     name: str
     full_description: str
@@ -70,7 +67,7 @@ class _Record(BaseModel):
 
 
 class _Entry(BaseModel):
-    """An entry of `items_ins_v2*.json`; as in the original, only `attributes` is required."""
+    """An entry in `items_ins_v2*.json`. As in the original, only `attributes` is required."""
 
     attributes: Phrases = ()
     instruction: str | None = None
@@ -78,8 +75,6 @@ class _Entry(BaseModel):
 
 
 class _Wish(BaseModel):
-    """One instruction of `items_human_ins.json`."""
-
     instruction: str
     instruction_attributes: Phrases
     instruction_options: Phrases
@@ -88,16 +83,17 @@ class _Wish(BaseModel):
 def products(
     items: Path, attributes: Mapping[str, dict], limit: int | None, counts: Counter[str]
 ) -> Iterator[Product]:
-    """Stream the products of an `items_shuffle*.json`.
+    """Stream the products in a file `items_shuffle*.json`, without those that have invalid fields.
 
     Args:
-        attributes: asin -> entry, from `attributes`.
+        attributes: the return value of the function `attributes`.
         limit: maximum number of records to read, including excluded ones; None reads all.
-        counts: reason -> number of records excluded or set to a default; updated in place.
+        counts: maps a reason to the number of records that are excluded or have a field set to a
+            default value; updated in place.
 
     Raises:
-        UserError: the file is missing, truncated or not an array; raised when the stream reaches
-            the mistake. Products with a missing or invalid field are excluded.
+        UserError: the file is missing, truncated or not an array; raised only when the stream
+            reaches the mistake.
     """
     seen: set[str] = set()
     with closing(elements(items, b"[")) as records:
@@ -122,11 +118,11 @@ def products(
 
 
 def attributes(path: Path, counts: Counter[str]) -> dict[str, dict]:
-    """Read an `items_ins_v2*.json`: ASIN -> the used part of its entry.
+    """Read a file `items_ins_v2*.json`: map each ASIN to the part of its entry that is used.
 
     An entry may have the keys `attributes` (tuple of phrases), `instruction` (text) and
-    `instruction_attributes` (tuple of phrases). Equal phrases are interned, because the full file
-    has 1.18 M entries. For `counts` and errors see `products`.
+    `instruction_attributes` (tuple of phrases). To save memory, equal phrases share one object,
+    because the full file has 1.18 M entries. For `counts` and errors see `products`.
     """
     entries: dict[str, dict] = {}
     for asin, entry in elements(path, b"{"):
@@ -143,10 +139,10 @@ def attributes(path: Path, counts: Counter[str]) -> dict[str, dict]:
 
 
 def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instruction]]:
-    """Read `items_human_ins.json`: ASIN -> one or more instructions, in file order.
+    """Read `items_human_ins.json`: map each ASIN to its instructions (one or more), in file order.
 
-    As in the original, full stops are stripped, because goals append a price limit. The product is
-    identified by the key; an entry's `asin` is ignored. Instructions without attributes are
+    As in the original, full stops are stripped, because goals append a price limit. The ASIN is the
+    key of an entry; the field `asin` in the entry is ignored. Instructions without attributes are
     excluded. For `counts` and errors see `products`.
     """
     instructions: dict[str, list[Instruction]] = {}
@@ -163,7 +159,7 @@ def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instr
                 usable.append(Instruction(text, phrases, wish.instruction_options))
             else:
                 counts["human instruction left out: no instruction_attributes"] += 1
-        # The last of duplicate keys is used, as in the original's JSON reader.
+        # If a key occurs twice, the last entry is used, as by the JSON reader of the original.
         instructions.pop(asin, None)
         if usable:
             instructions[asin] = usable
@@ -171,7 +167,7 @@ def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instr
 
 
 def synthetic_instruction(asin: str, entry: Mapping[str, Any]) -> Instruction:
-    """The synthetic instruction in an entry of `attributes`; UserError if it has no attributes."""
+    """Create an instruction from an entry of `attributes`; UserError if it has no attributes."""
     phrases = entry.get("instruction_attributes")
     if not phrases:
         raise UserError(f"{asin}: instruction_attributes: at least one is required")

@@ -1,4 +1,4 @@
-"""The shop's pages as sequences of texts, buttons and links in reading order."""
+"""Builds the shop's pages, each a sequence of texts, buttons and links in reading order."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -15,10 +15,10 @@ _BLANK = " \t\n\f\r"
 
 
 class Piece(NamedTuple):
-    """One element of a page; `text` includes its spaces.
+    """One element of a page. `text` includes leading and trailing spaces.
 
-    Headings above an instruction also have kind "instruction". For the value of an option, `option`
-    is the option's name.
+    The heading above an instruction also has the kind "instruction". If the element is the value of
+    an option, `option` is the name of that option.
     """
 
     kind: Literal["instruction", "text", "button", "product", "option"]
@@ -35,9 +35,9 @@ def index(instruction: str) -> Page:
 
 
 def results(instruction: str, number: int, total: int, items: Iterable[Item]) -> Page:
-    """Page `number` (from 1) of the results of a search with `total` results.
+    """Page `number` (counted from 1) of a search with `total` results.
 
-    As in the original, every page has a button "Next >", also if the next page is empty.
+    As in the original, every page has a button "Next >", even if the next page is empty.
     """
     page = [*_head(instruction), *_texts(f"Page {number} (Total results: {total})")]
     if number > 1:
@@ -50,12 +50,12 @@ def results(instruction: str, number: int, total: int, items: Iterable[Item]) ->
 
 
 def item_page(instruction: str, item: Item, show_attributes: bool) -> Page:
-    """A product's page with options and tabs; `show_attributes` adds the tab "Attributes"."""
+    """The page of a product, with its options and tabs; the tab "Attributes" is optional."""
     product = item.product
     page = [*_head(instruction), _button(PREVIOUS)]
     for name, values in product.options.items():
         page += _texts(name)
-        # As in the original, an empty value has a label without text.
+        # As in the original, the label of an empty value has no text, so it adds no element.
         page += [Piece("option", value, name) for value in values if value]
     page += _texts(product.title, f"Price: {product.price_tag}", f"Rating: {_NO_RATING}")
     page += [_button(tab) for tab in TABS[: None if show_attributes else -1]]
@@ -64,7 +64,7 @@ def item_page(instruction: str, item: Item, show_attributes: bool) -> Page:
 
 
 def sub_page(instruction: str, item: Item, tab: str) -> Page:
-    """One of a product's `TABS`; "Reviews" is empty, because the data files contain no reviews."""
+    """The page of one of a product's `TABS`; "Reviews" is empty, because no file has reviews."""
     product = item.product
     paths = product.category, product.query, product.product_category
     details = {
@@ -76,7 +76,7 @@ def sub_page(instruction: str, item: Item, tab: str) -> Page:
 
 
 def done(asin: str, chosen: Mapping[str, str], reward: float) -> Page:
-    """The page after the purchase; as in the original, some of its fields are empty."""
+    """The page after a purchase. As in the original, some of its fields are empty."""
     options = json.dumps(dict(sorted(chosen.items())))
     for character in "<>&'":
         options = options.replace(character, f"\\u{ord(character):04x}")
@@ -94,27 +94,27 @@ def done(asin: str, chosen: Mapping[str, str], reward: float) -> Page:
 
 
 def text(page: Page) -> str:
-    """The original's `text` observation: the elements joined by `SEPARATOR`."""
+    """The observation format `text` of the original: all elements joined by `SEPARATOR`."""
     return SEPARATOR.join(piece.text.strip() for piece in page)
 
 
 def address(query: str, chosen: Mapping[str, str]) -> str:
-    """The part of the original's URL with the search and the chosen options.
+    """The part of the original's URL that contains the search and the chosen options.
 
-    The original searches its URL for values in double quotes, to mark them as clicked, and for page
-    names. It therefore also matches text typed by the agent.
+    To mark a value as clicked, the original looks for this value, in double quotes, anywhere in the
+    URL. It finds the kind of a page in the same way. Text typed by the agent can therefore match.
     """
     return f"{query.replace(' ', '+')}/{json.dumps(dict(chosen))}"
 
 
 def rich(page: Page, chosen: Mapping[str, str], opened: Iterable[str], query: str = "") -> str:
-    """The original's `text_rich` observation: one element per line, with buttons marked.
+    """The observation format `text_rich` of the original: one element per line, buttons marked.
 
-    The values in `chosen` (option name -> value) and the ASINs in `opened`, which were opened since
-    the search page, are marked as clicked. Values are looked up, in double quotes, in the `address`
-    of the search `query`. This reproduces three errors of the original: chosen values with JSON
-    escapes, such as "café", are not marked, while values that equal a chosen option's name or occur
-    in double quotes in the query are marked.
+    The values in `chosen` (option name -> value) and the ASINs in `opened` (products opened since
+    the search page) are marked as clicked. As in the original, a value is marked if the `address`
+    of the search `query` contains it in double quotes. This reproduces three errors: chosen values
+    with JSON escapes, such as "café", are not marked, but values that equal the name of a chosen
+    option, or that the query contains in double quotes, are.
     """
     choices, opened = address(query, chosen), set(opened)
     lines: list[str] = []
@@ -135,10 +135,10 @@ def rich(page: Page, chosen: Mapping[str, str], opened: Iterable[str], query: st
 
 
 def clickables(page: Page) -> dict[str, Piece]:
-    """Map clickable text to its element: buttons first, then products, then option values.
+    """Map each clickable text to its element: buttons first, then products, then option values.
 
-    The last of several elements with the same text is used. For example, if two options share a
-    value, a click on it chooses the value of the second option.
+    If several elements have the same text, the last one is used. For example, if two options share
+    a value, a click on it chooses this value for the second option.
     """
     pieces: dict[str, Piece] = {}
     for kind in ("button", "product"):
@@ -160,10 +160,10 @@ def _button(label: str) -> Piece:
 
 
 def _texts(*texts: str, kind: Literal["instruction", "text"] = "text") -> Page:
-    """Elements of these texts, except for those dropped by the original's HTML parser.
+    """Create elements from texts, except from those that the original's HTML parser drops.
 
-    The parser drops empty texts and ASCII blanks with a line break. Other ASCII blanks become one
-    space.
+    The parser drops empty texts, and white space (ASCII) that contains a line break. Other texts
+    that consist of white space become one space.
     """
     pieces = []
     for content in texts:

@@ -1,4 +1,4 @@
-"""Progress of a session as a potential in [0, 1].
+"""Computes the progress of a session as a potential in [0, 1].
 
 - On a page of results, the potential is 0.25 if the goal's product is listed, else 0.
 - With a product open, the potential is 0.75 times the mean of the parts below.
@@ -6,13 +6,14 @@
 
 The parts are:
 
-- whether this is the goal's product (0 or 1);
+- whether the product is the goal's product (0 or 1);
 - the share of the goal's attributes that the product has;
-- the share of the goal's options that are chosen; a goal without options lacks this part;
+- the share of the goal's options that are chosen, unless the goal has no options;
 - whether the price is within the limit (0 or 1).
 
-The potential is 1 only after buying the goal's product with all of the goal's options, while the
-reward accepts other products with the same attributes. Leaving the goal's product lowers it.
+The potential is 1 only after the goal's product has been bought with all of the goal's options. The
+reward, in contrast, can also be 1 for other products with the same attributes. The potential
+decreases when the agent leaves the page of the goal's product.
 """
 
 from hgrpo.games.webshop.reward import attribute_hits, option_hits
@@ -23,7 +24,7 @@ _OPEN = 0.75
 
 
 def potential(session: Session) -> float:
-    """The potential of a session's current state."""
+    """Return the potential of the session's current state."""
     item, goal = session.item, session.goal
     if item is None:
         return _LISTED if goal.row in session.listed else 0.0

@@ -1,7 +1,7 @@
-"""Prices of products and price limits of goals, drawn once from the seed of the panels.
+"""Draws the prices of products and the price limits of goals, from the seed of the panels.
 
-The original draws them before it seeds Python's generator, so they differ between processes. Here
-each product and each instruction has its own random stream, so tasks are reproducible.
+The original draws both before it seeds Python's generator, so they differ between processes. Here,
+each product and each instruction has its own random stream, so that tasks are reproducible.
 """
 
 import re
@@ -17,7 +17,7 @@ _NEXT = 4
 
 
 def price(prices: Sequence[float], seed: int, asin: str) -> float:
-    """A product's price in dollars: its single price, or a uniform draw from its range."""
+    """Return a product's price in dollars, which is drawn uniformly if the product has a range."""
     if len(prices) == 1:
         return prices[0]
     low, high = prices
@@ -27,8 +27,8 @@ def price(prices: Sequence[float], seed: int, asin: str) -> float:
 def price_limit(price: float, seed: int, *name: object) -> float:
     """Draw the price limit of a goal, in dollars.
 
-    The limit is the larger of two distinct draws from the next four multiples of 10 above `price`,
-    up to 990, or `NO_LIMIT` if there are fewer than two such multiples.
+    The candidates are the next four multiples of 10 above `price` that do not exceed 990. The limit
+    is the larger of two distinct candidates, or `NO_LIMIT` if there are fewer than two.
     """
     above = [limit for limit in _LIMITS if limit > price][:_NEXT]
     if len(above) < 2:
@@ -38,11 +38,11 @@ def price_limit(price: float, seed: int, *name: object) -> float:
 
 
 def limit_text(limit: float) -> str:
-    """The clause with the price limit at an instruction's end; empty for `NO_LIMIT`."""
+    """The clause with the price limit that ends an instruction; "" for `NO_LIMIT`."""
     return "" if limit == NO_LIMIT else f", and price lower than {limit:.2f} dollars"
 
 
 def split_limit(text: str) -> tuple[str, float]:
-    """Split an instruction into its text and its price limit (dollars or `NO_LIMIT`)."""
+    """Split an instruction into its text and its price limit, in dollars or `NO_LIMIT`."""
     clause = _AT_END.search(text)
     return (text[: clause.start()], float(clause[1])) if clause else (text, NO_LIMIT)

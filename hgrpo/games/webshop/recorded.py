@@ -1,4 +1,4 @@
-"""Matches human trajectories to tasks of this shop, and replays their actions."""
+"""Matches human trajectories to tasks of this shop, so that their actions can be replayed."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -22,11 +22,11 @@ def on_panel(
     panels: Panels,
     counts: Counter[str],
 ) -> list[tuple[HumanTrajectory, Task]]:
-    """The trajectories with a goal on the train panel, each with its task, in order.
+    """Select the trajectories whose goal is on the train panel, each with its task, in order.
 
-    A log identifies its goal only by the wording of the instruction, so a trajectory is excluded if
-    several distinct goals have this wording. `counts` is updated with excluded trajectories by
-    reason.
+    In a log, a goal is identified only by the wording of its instruction. A trajectory is therefore
+    excluded if several distinct goals have this wording. `counts` maps a reason to the number of
+    excluded trajectories, and is updated in place.
     """
     goals = open_goals(assets)
     trajectories = list(trajectories)
@@ -53,9 +53,9 @@ def on_panel(
 
 
 def _wording(instruction: str) -> str:
-    """An instruction in lower case, without its price limit, quotes and repeated blanks.
+    """Normalise an instruction: lower case, without price limit, quotes and repeated blanks.
 
-    Same normalisation as `process_goal` of the original's `train_choice_il.py`.
+    The rules are those of `process_goal` in the original's `train_choice_il.py`.
     """
     text, _ = split_limit(instruction.strip().lower())
     return " ".join(text.translate(_QUOTES).split())
@@ -64,13 +64,13 @@ def _wording(instruction: str) -> str:
 def _task(
     goals: GoalList, candidates: list[int], held_out: dict[int, str], tasks: dict[int, Task]
 ) -> Task | str:
-    """The training task among the goals `candidates`, or the reason for its absence."""
+    """Return the training task of one of these goals, or the reason why there is no such task."""
     if not candidates:
         return "its instruction is not one of this shop's"
     splits = {held_out[number] for number in candidates if number in held_out}
     if splits:
         return f"its goal is on the {min(splits)} panel"
-    # Goals with equal fields are duplicates.
+    # Goals with equal fields are duplicates, so they are not ambiguous.
     if len({goals.goal(number) for number in candidates}) > 1:
         return "its instruction is that of several goals"
     return next((tasks[n] for n in candidates if n in tasks), "its goal is on no panel")
@@ -79,8 +79,8 @@ def _task(
 def as_shown(actions: Iterable[str], session: Session) -> Iterator[str]:
     """Yield human actions in the spelling of the session's current page.
 
-    Clicks in logs are in lower case. Inner brackets of searches are removed, because `search[...]`
-    cannot contain them and they do not affect the results.
+    In logs, clicks are in lower case. Brackets in the words of a search are removed, because
+    `search[...]` cannot contain them. They do not affect the results.
     """
     for action in actions:
         verb, _, argument = action[:-1].partition("[")
@@ -92,14 +92,14 @@ def as_shown(actions: Iterable[str], session: Session) -> Iterator[str]:
 
 
 def reward_differs(recorded: float, session: Session) -> bool:
-    """Whether a recorded reward differs from that of the replayed session.
+    """Whether a recorded reward differs from the reward in the replayed session.
 
-    Differences explained by the price limit are ignored, because each process of the original draws
-    its own limits.
+    A difference is ignored if a different price limit would explain it, because each process of the
+    original draws its own limits.
     """
     purchase = session.bought
     paid = purchase.total if purchase else 0.0
     parts = len(session.goal.attributes) + len(session.goal.options) + 1
-    # Change of the reward if the price were on the other side of the limit.
+    # The change in the reward if the price were on the other side of the limit.
     swing = 0.0 if purchase is None else (-1 if purchase.price_hit else 1) / parts * purchase.r_type
     return not any(abs(recorded - other) <= _CLOSE for other in (paid, paid + swing))

@@ -1,19 +1,19 @@
-"""The records of a shop: products, instructions and goals."""
+"""Record types of a shop: products, instructions and goals."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """One product of the shop, with texts cleaned as in the original.
+    """One product in the data files, with texts cleaned as in the original.
 
     Attributes:
         asin: the product's identifier, at most 10 characters.
         prices: one price in dollars, or both ends of a range in file order.
-        query: the data set's search query for the product, in lower case.
+        query: the search query for the product in the data files, in lower case.
         product_category: path of categories, joined by " › ".
-        options: option name -> values, all in lower case, in file order.
-        attributes: phrases used in goals; ("DUMMY_ATTR",) if the file has none.
+        options: option name -> values, all in lower case and in file order.
+        attributes: phrases that can be part of goals; ("DUMMY_ATTR",) if the file has none.
     """
 
     asin: str
@@ -29,12 +29,12 @@ class Product:
 
     @property
     def price_tag(self) -> str:
-        """The displayed price, such as `$26.44 to $69.99`."""
+        """The price as displayed on pages, such as `$26.44 to $69.99`."""
         return " to ".join(f"${price}" for price in self.prices)
 
     @property
     def document(self) -> str:
-        """The indexed text, in lower case."""
+        """The text, in lower case, that the search index contains for this product."""
         choices = ", and ".join(f"{name}: {', '.join(v)}" for name, v in self.options.items())
         first = self.bullet_points[0] if self.bullet_points else ""
         return " ".join((self.title, self.description, first, choices)).lower()
@@ -42,12 +42,12 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """A request for a product, without price limit.
+    """A request for a product, not including a price limit.
 
     Attributes:
-        attributes: one or more required phrases.
-        options: required option values. None for a synthetic instruction, which yields one goal per
-            combination of the product's option values.
+        attributes: phrases that the product must match; at least one.
+        options: required values of options. None for a synthetic instruction, from which one goal
+            is created per combination of the product's option values.
     """
 
     text: str
@@ -61,8 +61,8 @@ class Item:
 
     Attributes:
         row: the product's row in the catalogue.
-        price: dollars; drawn once for the catalogue if the product has a price range.
-        nouns: lower-case nouns of the title, in order, with repetitions.
+        price: price in dollars. If the product has a price range, it is drawn once per catalogue.
+        nouns: nouns in the title, in lower case, in order and with repetitions.
     """
 
     row: int
@@ -77,8 +77,8 @@ class Goal:
 
     Attributes:
         row: catalogue row of the goal's product.
-        options: (name, value) pairs of a synthetic goal, bare values of a human one.
-        price_limit: dollars, or `NO_LIMIT`.
+        options: (name, value) pairs for a synthetic goal, values without names for a human one.
+        price_limit: maximum price in dollars, or `NO_LIMIT`.
     """
 
     row: int

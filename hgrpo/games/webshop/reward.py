@@ -1,9 +1,9 @@
-"""The reward of a purchase, in [0, 1]: the match between the bought product and the goal.
+"""Computes the reward of a purchase, i.e. how well the bought product matches the goal, in [0, 1].
 
 R = r_type * (attribute hits + option hits + price hit) / (goal attributes + goal options + 1), from
 Yao et al., "WebShop: Towards Scalable Real-World Web Interaction with Grounded Language Agents"
 (2022, https://arxiv.org/abs/2207.01206). Details follow the original code. Two phrases match if
-thefuzz's `token_set_ratio`, an integer percentage, exceeds 85.
+`token_set_ratio` of the package thefuzz, an integer percentage, exceeds 85.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,9 +32,9 @@ COLOURS = _COLOUR_WORDS.split()
 
 @dataclass(frozen=True, slots=True)
 class Reward:
-    """A purchase's reward in [0, 1], and the parts of the formula.
+    """The reward of a purchase, in [0, 1], and the parts of its formula.
 
-    `r_type` is the factor for the product type: 1.0, 0.5, 0.1 or 0.0.
+    `r_type` is the factor for the type of the product: 1.0, 0.5, 0.1 or 0.0.
     """
 
     total: float
@@ -45,7 +45,7 @@ class Reward:
 
 
 def reward(bought: Item, target: Item, goal: Goal, chosen: Mapping[str, str]) -> Reward:
-    """The reward of buying `bought` with the `chosen` options; the goal was made from `target`."""
+    """Reward of buying `bought` with the `chosen` options; `target` is the goal's product."""
     score = title_score(bought.nouns, target.nouns)
     kind = type_reward(bought.product, target.product, score)
     attributes = attribute_hits(bought.product, goal.attributes)
@@ -57,21 +57,21 @@ def reward(bought: Item, target: Item, goal: Goal, chosen: Mapping[str, str]) ->
 
 
 def title_score(bought: Sequence[str], target: Sequence[str]) -> float:
-    """Share of the target title's nouns that occur in the bought title; 0.2 without nouns.
+    """Share of the nouns in the target's title that the bought title contains; 0.2 without nouns.
 
-    A repeated noun of the target title counts once in the numerator, but every time in the
-    denominator.
+    A noun that is repeated in the target's title counts once in the numerator of this share, but as
+    often as it occurs in the denominator.
     """
     return len(set(bought) & set(target)) / len(target) if target else _NO_NOUNS
 
 
 def type_reward(bought: Product, target: Product, score: float) -> float:
-    """The factor for the product type, by the first matching rule:
+    """Return the factor for the product type, given by the first rule that applies:
 
     - 0.0 if the title score is 0
     - 0.1 if the title score is below 0.1
     - 1.0 if the title score is above 0.2
-    - 1.0 if the products share the search query, or two parts of the category path
+    - 1.0 if the products have the same search query, or two category names in common
     - 0.5 otherwise
     """
     if score == 0.0:
@@ -91,10 +91,10 @@ def _path(product: Product) -> set[str]:
 
 
 def attribute_hits(bought: Product, phrases: Sequence[str]) -> int:
-    """Number of the goal's attributes that match a product attribute or occur in its texts.
+    """Number of required attributes that match one of the product's attributes or are in its texts.
 
-    The texts are the lower-case title, joined bullet points and description; the attribute's case
-    is unchanged.
+    The texts are the title, the joined bullet points and the description, all in lower case. The
+    case of the required attributes is not changed.
     """
     written = bought.title, " ".join(bought.bullet_points), bought.description
     texts = [text.lower() for text in written]
@@ -106,9 +106,10 @@ def attribute_hits(bought: Product, phrases: Sequence[str]) -> int:
 
 
 def option_hits(chosen: Sequence[str], options: Sequence[str | tuple[str, str]]) -> int:
-    """Number of the goal's options that match a chosen value, both after `normalise`.
+    """Number of required options that match a chosen value; `normalise` is applied to both.
 
-    A chosen value may match several options. The name in a (name, value) pair is also compared.
+    A chosen value may match several options. If an option is a (name, value) pair, the comparison
+    includes the name.
     """
     values = [normalise(value) for value in chosen]
     texts = [normalise(option) for option in options]
@@ -116,10 +117,10 @@ def option_hits(chosen: Sequence[str], options: Sequence[str | tuple[str, str]])
 
 
 def normalise(option: str | tuple[str, str]) -> str:
-    """The first of `COLOURS` contained in an option, or the option as text.
+    """Replace an option by the first of `COLOURS` that it contains, or else by its text.
 
     As in the original, "navy blue" becomes "blue", and parts of words match: "tanned" becomes
-    "tan". A (name, value) pair of a synthetic goal contains a colour only if its name or value
-    equals it. Other pairs become the string of a Python tuple.
+    "tan". A (name, value) pair of a synthetic goal becomes a colour only if its name or its value
+    equals this colour. All other pairs become the string representation of a Python tuple.
     """
     return next((colour for colour in COLOURS if colour in option), str(option))

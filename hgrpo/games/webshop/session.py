@@ -1,8 +1,8 @@
-"""A shopper's session: its pages and the effects of actions.
+"""Implements a shopper's session: its pages and the effects of actions.
 
-An action is `search[words]`, on any page, or `click[text]` with a clickable text of the page, in
-any case. All other actions have no effect and no reward. The original's hidden search commands
-(`<r>`, `<a>`, `<c>`, `<q>`) are ordinary words here.
+An action is either `search[words]`, on any page, or `click[text]`, where `text` is a clickable text
+on the page in upper or lower case. All other actions have no effect and no reward. The hidden
+search commands of the original (`<r>`, `<a>`, `<c>`, `<q>`) are treated as ordinary words.
 """
 
 from copy import copy
@@ -19,18 +19,18 @@ _TABS = {tab.lower(): tab for tab in pages.TABS}
 
 
 class Session:
-    """A session in a shared shop.
+    """A session in a shop, which other sessions may use at the same time.
 
     Attributes:
-        page: the current page, of kind `kind`; only "index" has a search bar.
+        page: the current page. Its kind is `kind`. Only pages of kind "index" have a search bar.
         clickables: clickable text -> element of the page.
-        query: the words of the last search since the search page; initially empty.
-        number: number (from 1) of the current or last page of results. "< Prev" on a product can
-            lead to the empty page 0, see `_taken_for`.
-        item: the open or bought product; None on search and result pages.
-        chosen: option name -> value, for that product.
-        opened: ASINs of the products opened since the search page.
-        bought: the reward of the purchase; None before.
+        query: words of the last search; empty on the search page.
+        number: number (from 1) of the last opened page of results. In rare cases, "< Prev" on a
+            product page leads to an empty page 0, see `_taken_for`.
+        item: the open or bought product; None on the search page and on pages of results.
+        chosen: option name -> value chosen for that product.
+        opened: ASINs of the products opened since the last visit to the search page.
+        bought: the reward of the purchase; None before the purchase.
     """
 
     def __init__(self, shop: Shop, goal: Goal, show_attributes: bool = False) -> None:
@@ -41,14 +41,14 @@ class Session:
         self._restart()
 
     def fork(self) -> "Session":
-        """An independent session in the same state; pages and lists are never mutated."""
+        """Create an independent session in the same state; pages are shared but never change."""
         twin = copy(self)
         twin.chosen, twin.opened = self.chosen.copy(), self.opened.copy()
         return twin
 
     @property
     def clicks(self) -> list[str]:
-        """Texts X for which `click[X]` is admissible, in the order of `clickables`.
+        """All texts X for which `click[X]` is admissible, in the order of `clickables`.
 
         As in the original, the search bar, empty texts, and texts with an opening bracket or a line
         break cannot be clicked.
@@ -57,18 +57,18 @@ class Session:
 
     @property
     def last_page(self) -> int:
-        """Number of the last non-empty page of results; 0 without results."""
+        """Number of the last page with results; 0 if there are no results."""
         return -(-len(self._hits) // PAGE_SIZE)
 
     @property
     def listed(self) -> list[int]:
-        """Rows of the products on a page of results; empty on other pages."""
+        """Catalogue rows of the products on the current page of results; empty on other pages."""
         return self._on_page() if self.kind == "results" else []
 
     def act(self, action: str) -> bool:
-        """Execute an action and return whether it was admissible; otherwise it has no effect.
+        """Execute an action and return whether it is admissible; if not, it has no effect.
 
-        RuntimeError if the session has ended with a purchase.
+        Raises RuntimeError after the purchase, which ends the session.
         """
         if self.bought is not None:
             raise RuntimeError("act after the purchase")
@@ -112,11 +112,12 @@ class Session:
             self._show("item", pages.item_page(self.goal.text, self.item, self._show_attributes))
 
     def _taken_for(self) -> Kind:
-        """The kind of page for which the original mistakes this page on "< Prev" and "Next >".
+        """The kind that the original assumes for this page when "< Prev" or "Next >" is clicked.
 
-        The original looks for page names anywhere in the URL, which includes the search and the
-        chosen options. If these contain "search_results", a product and its tabs are treated as a
-        page of results; if they contain "item_page", a tab is treated as a product.
+        This can be wrong, because the original looks for page names anywhere in the URL, which also
+        contains the search and the chosen options. If these contain "search_results", a product
+        page and its tabs are treated as a page of results. If they contain "item_page", a tab is
+        treated as a product page.
         """
         filled = pages.address(self.query, self.chosen)
         if self.kind in ("item", "sub") and "search_results" in filled:
@@ -150,11 +151,11 @@ class Session:
 
 
 def _parse(action: str) -> tuple[str, str] | None:
-    """Parse verb and lower-case argument; None for `click[search]` and for invalid actions.
+    """Parse an action into verb and lower-case argument; None if invalid or `click[search]`.
 
-    Equivalent to the original's pattern `(.+)\\[(.+)\\]`, but in linear time. Only the first line
-    is used. The argument ends before the last `]` and begins after the last `[` for which it is not
-    empty.
+    The result is the same as with the original's pattern `(.+)\\[(.+)\\]`, but takes linear time.
+    Only the first line is used. The argument ends before the last `]`. It begins after the last `[`
+    that leaves a non-empty argument.
     """
     line = action.partition("\n")[0]
     end = line.rfind("]")

@@ -22,16 +22,16 @@ def _within(least: int, most: int) -> AfterValidator:
 
 
 class CatalogueSettings(Strict):
-    """Generated products and instructions in the published format; all bounds are inclusive."""
+    """Settings of generated products and instructions; all bounds are inclusive."""
 
-    products: int = Field(2000, gt=0, le=10_000_000, description="products in the shop")
+    products: int = Field(2000, gt=0, le=10_000_000, description="number of products in the shop")
     departments: Annotated[tuple[Literal[DEPARTMENTS], ...], AfterValidator(distinct)] = Field(
         DEPARTMENTS, description="departments of the shop"
     )
     family: Annotated[tuple[int, int], _within(1, 12)] = Field(
         (3, 6),
-        description="[low, high] products per family of near-duplicates that differ in one or two "
-        "attributes, options, brand or price; the last family may be smaller",
+        description="[low, high] products per family of near-duplicates, which differ in one or "
+        "two attributes, options, brand or price; the last family may be smaller",
     )
     attributes: Annotated[tuple[int, int], _within(1, 8)] = Field(
         (2, 5), description="[low, high] attributes per product"
@@ -51,7 +51,7 @@ class CatalogueSettings(Strict):
 
 
 class ProductsSettings(FolderOrGenerate):
-    """Source of products: either official files or the generator."""
+    """Settings of the products, which come from official files or from the generator."""
 
     OF_FOLDERS = ("download", "items_file", "attributes_file", "human_file", "limit")
     folder: str | None = Field(
@@ -59,19 +59,19 @@ class ProductsSettings(FolderOrGenerate):
     )
     download: bool = Field(
         False,
-        description="download official files missing in `folder`, and verify the existing ones",
+        description="download official files that `folder` does not contain; verify existing ones",
     )
-    items_file: str = Field("items_shuffle.json", description="the products, in `folder`")
+    items_file: str = Field("items_shuffle.json", description="file of products in `folder`")
     attributes_file: str = Field(
-        "items_ins_v2.json", description="attributes and synthetic instructions, in `folder`"
+        "items_ins_v2.json", description="file of attributes and synthetic instructions in `folder`"
     )
-    human_file: str = Field("items_human_ins.json", description="human instructions, in `folder`")
+    human_file: str = Field("items_human_ins.json", description="file of human instructions")
     limit: int | None = Field(None, gt=0, description="number of products to read; null for all")
     generate: CatalogueSettings | None = Field(None, description="settings of the generator")
 
 
 class PanelsSettings(PanelSizes):
-    """Goals per panel, by default those of the usual split; duplicate goals are excluded."""
+    """Goals per panel; the defaults are the usual split. Duplicate goals are excluded."""
 
     test: int = Field(500, gt=0, description="test goals")
     validation: int = Field(1000, gt=0, description="validation goals")
@@ -82,16 +82,16 @@ class PanelsSettings(PanelSizes):
 
 
 class HabitsSettings(Strict):
-    """Habits of the scripted reader, which control the quality of its demonstrations."""
+    """Habits of the scripted shopper `Reader`; they control the quality of the demonstrations."""
 
     forget_word: Share = Field(
         0.2, description="probability of omitting a word of the instruction from the search"
     )
-    random_pick: Share = Field(0.2, description="probability of opening a random product instead")
+    random_pick: Share = Field(0.2, description="probability of opening a random product")
     skip_option: Share = Field(0.2, description="probability of not choosing a requested option")
     look: Share = Field(0.2, description="probability of reading a product's features")
     content_with: Share = Field(
-        0.8, description="minimum share of the instruction's words on the pages of a bought product"
+        0.8, description="minimum share of the instruction's words on the pages of a product to buy"
     )
     patience: int = Field(
         3, ge=1, description="maximum number of products opened before buying the best one"
@@ -99,15 +99,15 @@ class HabitsSettings(Strict):
 
 
 class ShopperSettings(ExpertSettings):
-    """The shopper whose trajectories are the SFT data.
+    """Settings of the shopper whose trajectories are the SFT data.
 
-    Either a scripted shopper, or humans whose recorded actions are replayed.
+    This is either a scripted shopper, or humans whose recorded actions are replayed.
     """
 
     recorded: str | None = Field(
         None,
-        description="human trajectories, e.g. $WEBSHOP_DATA/all_trajs.zip: session logs or the "
-        "imitation file, as .jsonl, .zip or folder; null for the scripted shopper",
+        description="human trajectories (session logs or the imitation file) as .jsonl, .zip or "
+        "folder, e.g. $WEBSHOP_DATA/all_trajs.zip; null for the scripted shopper",
     )
     trajectories: int = Field(
         20_000,
@@ -117,8 +117,8 @@ class ShopperSettings(ExpertSettings):
     turn_cap: int = Field(15, gt=0, description="maximum turns of an expert trajectory")
     knows: Literal["instruction", "product"] = Field(
         "instruction",
-        description="knowledge of the scripted shopper: the instruction, like an agent, or the "
-        "product with its title (the oracle)",
+        description="what the scripted shopper knows: only the instruction, as an agent does, or "
+        "also the goal's product and its title (the oracle)",
     )
     habits: HabitsSettings = Field(
         HabitsSettings(), description="habits of the scripted shopper with `knows: instruction`"
@@ -135,7 +135,7 @@ class ShopperSettings(ExpertSettings):
 
 
 class WebshopSettings(EnvSettings):
-    """A file of configs/envs for WebShop."""
+    """Settings of WebShop (configs/envs)."""
 
     name: Literal["webshop"] = Field(description="which environment")
     turn_cap: int = Field(
@@ -161,12 +161,12 @@ class WebshopSettings(EnvSettings):
 
     @property
     def source(self) -> str:
-        """Source of the products: "generated" or "folder"."""
+        """Source of the products: "generated", or "folder" for official files."""
         return "generated" if self.products.generate is not None else "folder"
 
     @property
     def data_names(self) -> tuple[str, ...]:
-        """Names of the shop's files in `products.folder`; empty if generated."""
+        """Names of the files that are read from `products.folder`; empty if generated."""
         products = self.products
         if products.folder is None:
             return ()

@@ -1,7 +1,7 @@
-"""A shop: read-only catalogue and search index, shared by any number of sessions.
+"""A shop, i.e. a read-only catalogue with its search index, which any number of sessions share.
 
-As in the original, products with equal scores are listed in ASIN order. Therefore the documents of
-the index are in ASIN order, and a table maps them to catalogue rows.
+As in the original, search results with equal scores are listed in ASIN order. For this purpose, the
+index holds the products in ASIN order, and a table maps its documents to catalogue rows.
 """
 
 from functools import lru_cache
@@ -23,7 +23,7 @@ _CACHED_QUERIES = 4096
 class Shop:
     """The shop in a folder of assets; `item` returns the product in a catalogue row.
 
-    UserError if the catalogue or the index is missing or damaged.
+    Raises UserError if the catalogue or the index is missing or damaged.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -37,12 +37,12 @@ class Shop:
         self.search = lru_cache(maxsize=_CACHED_QUERIES)(self._search)
 
     def _search(self, words: str) -> list[int]:
-        """Rows of the best 50 hits, best first. The list is shared and must not be modified."""
+        """Rows of the best 50 results, best first. Callers must not modify the cached list."""
         return self._rows[self._index.search(words, _HITS)].tolist()
 
 
 def build_index(folder: Path) -> None:
-    """Build the index of the catalogue in a folder."""
+    """Build the search index of the catalogue in a folder."""
     catalogue = Catalogue(folder / CATALOGUE)
     rows = catalogue.by_asin()
     documents = (catalogue.read(row).product.document for row in rows.tolist())
@@ -53,5 +53,5 @@ def build_index(folder: Path) -> None:
 
 @lru_cache(maxsize=2)
 def open_shop(folder: Path) -> Shop:
-    """The shop in a folder, opened once per process."""
+    """Open the shop in a folder, once per process."""
     return Shop(folder)

@@ -1,12 +1,12 @@
-"""Scripted shoppers, for demonstrations and for the ceiling.
+"""Two scripted shoppers, which play demonstrations and the ceiling.
 
-The oracle knows the goal's product. It searches for the title, pages until it finds the product,
-chooses the goal's options, and buys. Its reward may be below 1.
+The oracle knows the goal's product. It searches for its title, turns pages until the product is
+listed, chooses the goal's options, and buys the product. Its reward may be below 1.
 
-`Reader` knows only the instruction and the pages, like an agent. It searches for the instruction's
-words, opens the best-matching product within the price limit, and chooses the requested option
-values. It buys the product if its pages contain enough of the words. When its patience is used up,
-it buys the best opened product.
+`Reader` knows only the instruction and the pages, like an agent. It searches for the words of the
+instruction, opens the best-matching product within the price limit, and chooses the requested
+values of options. It buys the product if its pages contain enough of the words. After opening a
+maximum number of products, it buys the best of them.
 """
 
 import re
@@ -21,7 +21,7 @@ from hgrpo.games.webshop.session import Session
 from hgrpo.games.webshop.settings import HabitsSettings
 
 _BRACKETS = str.maketrans("[]", "  ")
-# More words in instructions that do not describe a product.
+# More words that occur in instructions but do not describe a product, in addition to `PLAIN`.
 _MORE = "or something these am be has shop help flavor name scent material style pack"
 _PHRASES = PLAIN | set(_MORE.split())
 
@@ -46,7 +46,7 @@ def oracle(session: Session) -> str | None:
 
 
 class Reader:
-    """Plays a session from its start with the information of an agent."""
+    """Plays a session from its start, with the same information as an agent."""
 
     def __init__(self, session: Session, knobs: HabitsSettings, rng: np.random.Generator) -> None:
         self._session = session
@@ -56,10 +56,10 @@ class Reader:
         self._words = [w for w in words(self._text) if w not in _PHRASES]
         self._matches: dict[str, float] = {}  # ASIN of each opened product -> its `_match`
         self._done: set[str] = set()  # options and tabs already handled for the open product
-        self._settled = False  # whether to buy the open product
+        self._settled = False  # whether it has been decided to buy the open product
 
     def act(self, _: str | None = None) -> str:
-        """The next action, based on the session instead of the last observation."""
+        """The next action. It is based on the session; the argument, an observation, is ignored."""
         session = self._session
         if session.kind == "index":
             query = [w for w in self._words if self._rng.random() >= self._knobs.forget_word]
@@ -71,7 +71,7 @@ class Reader:
         return self._on_product(session.item.product)
 
     def _open(self) -> str:
-        """Open a new product, or reopen the best one if patience or new products run out."""
+        """Open a new product, or reopen the best one if the maximum number has been opened."""
         session = self._session
         listed = [session.shop.item(row).product for row in session.listed]
         if not listed:
@@ -89,7 +89,6 @@ class Reader:
         return click(max(affordable, key=lambda product: self._match(product.title)).asin)
 
     def _on_product(self, product: Product) -> str:
-        """The next action on a product's page: choose an option, open a tab, buy or go back."""
         if product.asin not in self._matches:
             self._matches[product.asin] = self._match(_visible_text(product))
         offered = set(self._session.clicks)
@@ -115,28 +114,27 @@ class Reader:
         return click(pages.PREVIOUS)
 
     def _match(self, text: str) -> float:
-        """Share of the instruction's words in a text, with or without a final s."""
+        """Share of the instruction's words that a text contains, with or without a final s."""
         if not self._words:
             return 1.0
         text = text.lower()
         return sum(word.removesuffix("s") in text for word in self._words) / len(self._words)
 
     def _named(self, values: list[str]) -> str | None:
-        """The longest of the values that occur in the instruction, or None."""
+        """The longest value that the instruction contains, or None if it contains none of them."""
         named = [v for v in values if re.search(rf"(?<!\w){re.escape(v)}(?!\w)", self._text)]
         return max(named, key=len, default=None)
 
 
 def _visible_text(product: Product) -> str:
-    """The text of a product's page: its title and the values of its options."""
     return " ".join((product.title, *(v for values in product.options.values() for v in values)))
 
 
 def click(text: str) -> str:
-    """A click in the spelling of the page: the shop ignores case, but LLMs copy text verbatim."""
+    """A click with the exact spelling of the page, because LLMs tend to copy text verbatim."""
     return f"click[{text}]"
 
 
 def searchable(text: str) -> str:
-    """Format words for `search[...]`: one line, no brackets, not empty."""
+    """Convert text to a valid argument of `search[...]`: one non-empty line without brackets."""
     return " ".join(text.lower().translate(_BRACKETS).split()) or "product"

@@ -1,7 +1,7 @@
-"""Products and goals of a shop as memory-mapped Arrow files, shared by all processes.
+"""Stores the products and goals of a shop as memory-mapped Arrow files, shared by all processes.
 
-Products and goals are decoded on access, and only the most recent products are cached, so that
-memory does not grow with the size of the shop.
+Records are decoded on access, and only the most recently used products are cached, so that memory
+does not grow with the size of the shop.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from hgrpo.games.webshop.records import Goal, Item, Product
 _BATCH = 8192
 _CACHED = 8192
 _TEXTS = pa.list_(pa.string())
-# The fields of `Product`, with options as names and values, and the additional fields of `Item`.
+# The fields of `Product`, with separate names and values of options, and the other ones of `Item`.
 _ITEMS = pa.schema(
     [
         ("asin", pa.string()),
@@ -44,7 +44,7 @@ _GOALS = pa.schema(
         ("row", pa.int32()),
         ("text", pa.string()),
         ("attributes", _TEXTS),
-        # Null if the goal's options have no names, as in human goals.
+        # Null for human goals, whose options have no names.
         ("option_names", _TEXTS),
         ("option_values", _TEXTS),
         ("price_limit", pa.float64()),
@@ -53,10 +53,10 @@ _GOALS = pa.schema(
 
 
 class _Rows:
-    """The records of a file written by `_write`.
+    """The records in a file that `_write` has written.
 
     Args:
-        what: kind of the file, for error messages.
+        what: description of the file in error messages.
 
     Raises:
         UserError: the file is missing, is not an Arrow file, or has a different schema.
@@ -79,41 +79,41 @@ class _Rows:
         return self._length
 
     def record(self, row: int) -> dict:
-        """The record of a row, counted from 0; UserError if it does not exist."""
+        """Return the record of a row, counted from 0; raise UserError if there is no such row."""
         if not 0 <= row < len(self):
             raise UserError(
                 f"{self._source} has {len(self)} rows, no row {row}; run the assets stage again"
             )
-        # All batches except the last are full.
+        # All batches except the last one have the same number of rows.
         batch, place = divmod(row, _BATCH)
         return self._batches[batch].slice(place, 1).to_pylist()[0]
 
 
 class Catalogue(_Rows):
-    """The items by row, in the order of the data files; raises as `_Rows`."""
+    """All items of a shop, in the order of the data files; raises the errors of `_Rows`."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _ITEMS, "catalogue")
         self.item = lru_cache(maxsize=_CACHED)(self.read)
 
     def items(self) -> Iterator[Item]:
-        """Iterate over all items in order, batch by batch, without caching."""
+        """Iterate over all items in order, without caching them."""
         records = (record for batch in self._batches for record in batch.to_pylist())
         for row, record in enumerate(records):
             yield _item(row, record)
 
     def by_asin(self) -> np.ndarray:
-        """Row numbers, int32, in the order of the products' ASINs."""
+        """Row numbers sorted by the ASINs of their products, int32 [rows]."""
         asins = [batch.column("asin") for batch in self._batches]
         return pc.sort_indices(pa.chunked_array(asins, pa.string())).to_numpy().astype(np.int32)
 
     def read(self, row: int) -> Item:
-        """Read the item of a row without caching, unlike `item`; raises as `record`."""
+        """Read the item of a row without caching it, unlike `item`; errors as in `record`."""
         return _item(row, self.record(row))
 
 
 class GoalList(_Rows):
-    """The goals by index; raises as `_Rows`."""
+    """All goals of a shop; raises the errors of `_Rows`."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _GOALS, "file of goals")
@@ -124,7 +124,7 @@ class GoalList(_Rows):
             yield from batch.column("text").to_pylist()
 
     def goal(self, number: int) -> Goal:
-        """The goal at index `number`; raises as `record`."""
+        """Return the goal with the index `number`; errors as in `record`."""
         record = self.record(number)
         names, values = record.pop("option_names"), record.pop("option_values")
         options = tuple(values) if names is None else tuple(zip(names, values, strict=True))
@@ -133,7 +133,7 @@ class GoalList(_Rows):
 
 
 def write_catalogue(path: Path, items: Iterable[Item]) -> None:
-    """Write items, whose `row` must count from 0."""
+    """Write items, whose `row` must be their position, counted from 0."""
     _write(path, _ITEMS, map(_item_record, items))
 
 
@@ -143,7 +143,7 @@ def write_goals(path: Path, goals: Iterable[Goal]) -> None:
 
 
 def goal_hash(goal: Goal, item: Item) -> str:
-    """SHA-256 (hex) of a goal and its product."""
+    """SHA-256 (hex) of the content of a goal and its product."""
     request = goal.text, goal.attributes, goal.options, goal.price_limit
     content = json.dumps((item.product.asin, item.price, *request))
     return hashlib.sha256(content.encode()).hexdigest()

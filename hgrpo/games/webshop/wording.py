@@ -1,4 +1,4 @@
-"""Texts of a generated shop: product descriptions and shoppers' requests."""
+"""Writes the texts of a generated shop: product descriptions and shoppers' requests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,8 +31,8 @@ _OPENINGS = (
 )
 _CLOSINGS = ("", "", "Made for {use}.", "Great for {use}.", "A good pick for {use}.")
 
-# Templates of synthetic (`INSTRUCTIONS`) and human-style instructions (`WISHES`). They have no full
-# stop at the end, because goals append the price limit and, to synthetic instructions, the options.
+# Templates of synthetic instructions (`INSTRUCTIONS`) and of human-style ones (`WISHES`). They end
+# without a full stop, because goals append the price limit and, if synthetic, the options.
 INSTRUCTIONS = (
     "Find me {commas} {types}",
     "Find me {a_type} that is {ands}",
@@ -72,7 +72,7 @@ _IN_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A product without its texts; `prices` holds one price or both ends of a range."""
+    """A product before its texts are written. `prices` is one price or both ends of a range."""
 
     department: str
     type: ProductType
@@ -83,11 +83,12 @@ class Draft:
 
 
 def listing(draft: Draft, draws: Draws) -> dict:
-    """A product's texts, by key of the official file.
+    """Write a product's texts; the keys are those of the official file.
 
-    The title has 5 to 8 words with one or two of the attributes, the description one or two
-    sentences, and 3 to 5 bullet points 3 to 5 words each. Most other attributes are in a bullet
-    point or in the description. Texts mention only attributes of the product.
+    The title has 5 to 8 words and contains one or two of the attributes. The description has one or
+    two sentences. There are 3 to 5 bullet points of 3 to 5 words each. Most of the other attributes
+    are mentioned in a bullet point or in the description. The texts mention only attributes that
+    the product has.
     """
     order = draws.some(draft.attributes, len(draft.attributes))
     named = min(len(order), draws.between((1, 2)))
@@ -131,7 +132,7 @@ def request(
     draws: Draws,
     option: tuple[str, str] | None = None,
 ) -> str:
-    """Fill in one of `sentences`; only `WISHES` use `option`, a (name, value) pair."""
+    """Fill in one of `sentences`. `option`, a (name, value) pair, is used only by `WISHES`."""
     commas = ", ".join(attributes)
     *before, last = attributes
     return draws.pick(sentences).format(
@@ -146,7 +147,7 @@ def request(
 
 
 def _article(phrase: str) -> str:
-    # Among phrases that begin with a vowel, only "uv resistant" takes "a".
+    # "uv resistant" is the only phrase that begins with a vowel but takes "a".
     return f"{'an' if phrase[0] in 'aeiou' and not phrase.startswith('uv ') else 'a'} {phrase}"
 
 

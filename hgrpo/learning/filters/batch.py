@@ -1,4 +1,4 @@
-"""Application of the filter to a batch of groups: scores, masks, weights and log entries.
+"""Applies the filter to a batch of groups: scores, masks, weights and log entries.
 
 A strategy is a function of the scores [n] of the remaining groups and the number of all groups. It
 returns the indices of the groups to keep.
@@ -11,7 +11,7 @@ import numpy as np
 
 from hgrpo.learning.filters.settings import FilterConfig, Score
 
-# Tolerance for reaching a share despite rounding, e.g. in the sum of ten times 0.1.
+# Relative tolerance for rounding errors in sums of shares, e.g. in the sum of ten times 0.1.
 ROUNDING = 1e-12
 
 
@@ -82,7 +82,7 @@ def filter_batch(
     scores = group_scores(groups, config.score)
     returns = [group.returns for group in groups]
     masks = select_trajectories(returns, select_groups(scores, config), config)
-    # If whole groups of equal size are kept, this is RAGEN's share of kept groups.
+    # For whole groups of equal size, this equals RAGEN's share of kept groups.
     share = float(np.concatenate(masks).mean()) if masks else 1.0
     factors = {"none": 1.0, "linear": share, "sqrt": share**0.5}
     weights = kept_groups(masks) * factors[config.loss_scaling]
@@ -105,7 +105,7 @@ def effective_number(weights: np.ndarray) -> float | None:
 
 
 def selection_weights(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
-    """Softmax probabilities of the remaining groups for top_p with softmax, else scores; [n]."""
+    """Softmax probabilities [n] of remaining groups if top_p uses them, or else their scores."""
     remaining = np.asarray(scores, dtype=np.float64)[remaining_groups(scores, config)]
     by_mass = config.strategy == "top_p" and config.mode == "softmax" and not config.soft
     return softmax(remaining, config) if by_mass and len(remaining) else remaining
@@ -114,10 +114,10 @@ def selection_weights(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
 def filter_row(
     scores: np.ndarray, masks: Sequence[np.ndarray], weights: np.ndarray, config: FilterConfig
 ) -> dict[str, float | None]:
-    """Log entries of the filter; None for a mean over no groups, or a share of negative scores.
+    """Log entries of the filter; means over no groups and shares of negative scores are None.
 
     `filter_effective_groups` is the `effective_number` of the `selection_weights`, before the
-    selection. If it is close to 1, nearly all values of a strategy keep the same groups.
+    selection. If it is close to 1, most settings of `value` keep the same groups.
     """
     groups, shared = kept_groups(masks), (scores >= 0).all() and scores.any()
     return {
@@ -133,7 +133,7 @@ def filter_row(
 
 
 def select_groups(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
-    """Which groups are kept, bool [G], from their scores [G].
+    """Select groups by their scores [G]; return whether each is kept, bool [G].
 
     Groups with score 0 are dropped first, unless `include_zero`. With `within_group` and `soft`,
     all remaining groups are kept.
@@ -217,14 +217,14 @@ def _first(scores: np.ndarray, config: FilterConfig, many: int) -> np.ndarray:
 
 
 def _min_p(scores: np.ndarray, config: FilterConfig, _total: int) -> np.ndarray:
-    """Scores of at least `value` * max or, with `smallest`, at most min / `value`."""
+    """Groups with scores of at least `value` * max or, with `smallest`, at most min / `value`."""
     if config.order == "largest":
         return np.flatnonzero(scores >= config.value * scores.max() * (1 - ROUNDING))
     return np.flatnonzero(scores <= scores.min() / config.value * (1 + ROUNDING))
 
 
 def _percentile(scores: np.ndarray, config: FilterConfig, _total: int) -> np.ndarray:
-    """Ranks r (0 is the lowest score) with low <= r / n < high; adjacent bands are disjoint."""
+    """Groups of rank r (0: lowest score) with low <= r / n < high; adjacent bands are disjoint."""
     bounds = np.array([config.low, config.high]) * len(scores) * (1 - ROUNDING)
     first, end = np.ceil(bounds).astype(int)
     return np.argsort(scores, kind="stable")[first:end]
@@ -242,10 +242,10 @@ _STRATEGIES: dict[str, Callable[[np.ndarray, FilterConfig, int], np.ndarray]] = 
 def select_trajectories(
     returns: Sequence[np.ndarray], groups: np.ndarray, config: FilterConfig
 ) -> list[np.ndarray]:
-    """Which trajectories are kept, G arrays bool [K], from returns (G arrays [K]) and groups [G].
+    """Select trajectories by returns (G arrays [K]) in kept groups [G]; return masks bool [K].
 
-    With `within_group`, the share `value` of each kept group is kept, rounded down, at least one.
-    Otherwise groups are kept as a whole.
+    With `within_group`, the share `value` of each kept group's trajectories is kept, rounded down,
+    but at least one. Other strategies keep all trajectories of a kept group.
     """
     share = config.value if config.strategy == "within_group" else 1.0
     return [

@@ -26,7 +26,7 @@ _SIGNED = {"mean", "sum"}
 
 
 class FilterConfig(Strict):
-    """Selection of a batch's groups for the update, by a score; the defaults keep all groups."""
+    """Selects groups of a batch for the update by a score; the defaults keep all groups."""
 
     score: Score = Field(
         "deviation",
@@ -39,15 +39,15 @@ class FilterConfig(Strict):
     strategy: Strategy = Field(
         "top_p",
         description="top_p: the best groups up to a share of the scores (see `mode`); top_k: a "
-        "share of the groups; top_k_abs: a number of groups; min_p: groups with at least a share "
-        "of the best score; percentile: a band of ranks; within_group: the trajectories of every "
+        "share of the groups; top_k_abs: a number of groups; min_p: groups that reach a share of "
+        "the best score; percentile: a band of ranks; within_group: the trajectories of every "
         "group with the largest variance of returns",
     )
     value: float = Field(
         1.0,
         gt=0,
-        description="amount to keep: the share of top_p, top_k, min_p and within_group, in (0, 1]; "
-        "the number of groups of top_k_abs, up to `tasks_per_step`. top_p at 1 keeps all groups",
+        description="amount to keep. top_p, top_k, min_p and within_group: a share in (0, 1]; "
+        "top_k_abs: a number of groups, up to `tasks_per_step`. top_p with 1 keeps all groups",
     )
     low: float = Field(
         0.0, ge=0, le=1, description="percentile: lower end of the band; 0 is the lowest score"
@@ -70,12 +70,13 @@ class FilterConfig(Strict):
     eps: float = Field(
         0.01,
         ge=0,
-        description="top_p, linear: subtracted from the sum of scores to reach, in units of the "
-        "score. If the difference is not positive, the whole batch is dropped",
+        description="top_p, linear: margin by which the kept scores may miss their share of the "
+        "sum, in units of the score. If this share is at most `eps`, the whole batch is dropped",
     )
     of: Literal["all", "remaining"] = Field(
         "all",
-        description="top_k: whether the share is of all groups, or of those without zero groups",
+        description="top_k: whether the share is relative to all groups, or to those that remain "
+        "after dropping groups with score 0",
     )
     order: Literal["largest", "smallest"] = Field(
         "largest", description="whether to keep groups with the largest or the smallest scores"

@@ -1,4 +1,4 @@
-"""Gradients of each component of a loss, per group.
+"""Computes the gradients of each component of the loss, per group.
 
 One forward pass of a group yields the gradients of all components. There are no optimiser steps.
 """
@@ -24,13 +24,13 @@ from hgrpo.policy.score_sketch import CountSketch
 # Policy loss with the actual advantages (task) and with advantages of 1 (score), KL to the
 # reference, and negative entropy, all without coefficients.
 COMPONENTS = ("task", "score", "kl", "entropy")
-# Numbers per block of the matrix product: 64 MiB of float32.
+# Number of entries per block of the matrix product: 64 MiB of float32.
 _CHUNK = 2**24
 
 
 @dataclass(frozen=True)
 class Measuring:
-    """Settings of the computation.
+    """Settings of the gradient computation.
 
     Attributes:
         training: provides temperature, clip, reduction and micro-batch size.
@@ -49,10 +49,10 @@ class GroupGradients(NamedTuple):
     """Sums over a group's tokens.
 
     Attributes:
-        gradients: float32 [C, P], of each component, on the CPU. P is the number of trained
-            parameters, or the size of a sketch.
-        losses: float64 [C], of each component.
-        size: the divisor of both.
+        gradients: float32 [C, P], gradient of each component, on the CPU. P is the number of
+            trained parameters, or the size of a sketch.
+        losses: float64 [C], loss of each component.
+        size: the divisor that turns these sums into means.
     """
 
     gradients: Tensor
@@ -61,7 +61,7 @@ class GroupGradients(NamedTuple):
 
 
 def group_size(lengths: Sequence[int], reduction: Reduction) -> int:
-    """The divisor of a sum over a group's tokens: its number of sampled tokens or trajectories.
+    """The divisor of sums over a group: its number of sampled tokens, or of trajectories.
 
     With the reduction `constant`, the token weights include the constant.
     """
@@ -73,7 +73,7 @@ def group_size(lengths: Sequence[int], reduction: Reduction) -> int:
 def group_gradients(
     policy: Policy, group: Sequence[TrainingSequence], how: Measuring
 ) -> GroupGradients:
-    """The components of a group's loss, in the order of `COMPONENTS`.
+    """Gradients and losses of a group, in the order of `COMPONENTS`.
 
     The ratio is 1 everywhere, because this policy played the group, so the clip is inactive.
 
@@ -108,7 +108,7 @@ def group_gradients(
 def _losses(
     policy: Policy, sequences: Sequence[TrainingSequence], how: Measuring
 ) -> tuple[Tensor, ...]:
-    """The components, float32 [N] each, one entry per sampled token."""
+    """The loss of each component, float32 [N], one entry per sampled token."""
     training, clip = how.training, (how.training.clip_low, how.training.clip_high)
     batch = make_batch(
         [s.token_ids for s in sequences], [s.spans for s in sequences], policy.device

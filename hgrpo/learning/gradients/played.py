@@ -1,4 +1,4 @@
-"""Groups played for an analysis and prepared as in a training step."""
+"""Plays groups for a gradient analysis, and prepares them as in a training step."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from hgrpo.trajectories.trajectory import Trajectory
 
 @dataclass(frozen=True)
 class Prepared:
-    """The input of a training step on these groups.
+    """The inputs of a training step on the analysed groups.
 
     Attributes:
         groups: the trainer's input for each group, with advantages before whitening and scaling.
@@ -59,7 +59,7 @@ def play(
 
 
 def prepare(of: Round, groups: Sequence[Group]) -> Prepared:
-    """Credit, advantages and the filter's selection, as in the next training step.
+    """Compute credit, advantages and the filter's selection, as in the next training step.
 
     Raises:
         UserError: the assigner returned invalid credit.
@@ -99,7 +99,7 @@ def _estimated(
     sequences: Sequence[TrainingSequence],
     chosen: Chosen,
 ) -> tuple[float, float]:
-    """Set the critic's advantages before whitening; return the whitening constants."""
+    """Store the critic's unwhitened advantages; return the whitening constants (mean, divisor)."""
     training = of.learner.training
     # Calibrate an untrained critic, as in its first training step.
     critic.calibrate(np.array([trajectory.env_return for trajectory in trajectories]))

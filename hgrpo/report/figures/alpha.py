@@ -1,4 +1,4 @@
-"""Figures of an alpha sweep: the effect of blending turn and trajectory advantages."""
+"""Draws figures of an alpha sweep: the effect of blending turn and trajectory advantages."""
 
 from collections.abc import Mapping
 
@@ -76,9 +76,9 @@ def alpha(
         "alpha",
         "outcome",
         "How much of the advantage should come from the turn?",
-        "At alpha 1 only the trajectory advantage is used, at 0 only the turn advantage."
-        f"{if_several(comparison.seeds['seed'], bars)} Verdicts are based on the paired "
-        f"differences instead. Dead groups have no gradient.{dotted}",
+        "Alpha 1 uses only the trajectory advantage, and alpha 0 only the turn advantage."
+        f"{if_several(comparison.seeds['seed'], bars)} Verdicts are based on paired differences "
+        f"between arms. Dead groups have no gradient.{dotted}",
         f"Greedy test play, {measured}, by alpha: {numbers}.",
         figure,
         table,
@@ -145,7 +145,7 @@ def alpha_table(
 
 
 def _by_run(comparison: Comparison, logs: pd.DataFrame, method: str) -> pd.DataFrame:
-    """One row per seed of an arm, with the three quantities plotted against alpha."""
+    """One row per seed of the arm, with the three quantities that are plotted against alpha."""
     runs = _of(logs, method).groupby("seed")
     table = runs[["mean_abs_token_adv"]].mean()
     table["dead_share"] = runs["dead_groups"].sum() / runs["n_groups"].sum()

@@ -1,4 +1,4 @@
-"""Figure of the arms of an axis: the endpoint, and the dependence of replies on prompts."""
+"""Draws the arms along a study axis: endpoint, and dependence of replies on prompts."""
 
 from collections.abc import Mapping, Sequence
 
@@ -55,8 +55,8 @@ def axis_figure(
     )
     bars = if_several(
         comparison.seeds["seed"],
-        f"Bars are {percent(comparison.protocol.level, 0)} intervals of each arm; verdicts are "
-        "based on the paired differences instead. ",
+        f"Bars are {percent(comparison.protocol.level, 0)} intervals of each arm. Verdicts are "
+        "based on paired differences and not on these intervals. ",
     )
     return Drawing(
         f"axis_{axis['name']}",
@@ -75,8 +75,8 @@ def axis_table(
     """One row for each value.
 
     Columns: value, method, endpoint with its interval, seeds, and failed, the number of runs
-    stopped by a rule. With collapse metrics also <name>_first and <name>_last for those of
-    `COLLAPSE`: means over seeds before the first update and at the last step.
+    stopped by a rule. If `collapse` is given, each metric of `COLLAPSE` adds <name>_first and
+    <name>_last, its means over seeds before the first update and at the last step.
     """
     greedy = comparison.methods[comparison.methods["temperature"] == 0].set_index("method")
     failed = stops.loc[stops["status"] == _FAILED, "method"].value_counts()

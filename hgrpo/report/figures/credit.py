@@ -1,4 +1,4 @@
-"""Credit plots: every arm's credit for each turn of the same trajectories."""
+"""Draws credit plots: every arm's credit for each turn of the same trajectories."""
 
 from collections.abc import Mapping, Sequence
 from textwrap import shorten
@@ -22,7 +22,7 @@ MOST_NUMBERED, MOST_ABREAST = 6, 4
 # Cells stay light in the dark theme, so their text must stay dark. Unlike INK and MUTED, these
 # colours are not replaced by the theme.
 CELL_INK, CELL_MUTED = "#23272e", "#6b727c"
-# Columns in the plots of an arm's own trajectories.
+# Columns in the plots of trajectories that the arm itself played.
 OWN = ("credit", "advantage", "progress")
 GAP = "\u00a0" * 3  # no-break spaces, because browsers collapse ordinary spaces
 
@@ -79,7 +79,7 @@ def credit_strips(table: pd.DataFrame, arms: Arms) -> Drawing | None:
 
 
 def own_credit_table(turns: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """One or two of each arm's own trajectories with its credit, one row per turn.
+    """One or two trajectories played by each arm, with the arm's credit, one row per turn.
 
     They are selected as in `credit_table`.
 
@@ -98,7 +98,7 @@ def own_credit_table(turns: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def own_credit_strips(table: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Plot each trajectory with the columns `OWN`; None without trajectories."""
+    """Plot each trajectory with the columns `OWN`; None if there are no trajectories."""
     if table.empty:
         return None
     pictures, titles = [], []

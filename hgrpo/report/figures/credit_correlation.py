@@ -1,4 +1,4 @@
-"""Figures of agreement between assigners: heat map of correlations, gallery of trajectories."""
+"""Draws the agreement of assigners: heat map of correlations, gallery of trajectories."""
 
 from collections.abc import Mapping, Sequence
 
@@ -70,8 +70,8 @@ def pick(
     first trajectory with the most turns, up to `LONGEST_SHOWN`. If possible, only trajectories
     credited by every method are considered.
 
-    Choices that do not exist are omitted, and so is the longest trajectory if it is the best or the
-    worst.
+    A choice without a trajectory is omitted. The longest trajectory is also omitted if it is
+    already chosen as the best or the worst.
 
     Args:
         lengths, returns, groups: number of turns, return and group of each trajectory.
@@ -162,7 +162,6 @@ def _draw_matrix(ax, matrix: np.ndarray, labels: Sequence[str]) -> None:
 
 
 def _extremes(pairs: pd.DataFrame, labels: Mapping[str, str]) -> str:
-    """Sentences on the pairs of methods that agree most and least within a trajectory."""
     known = pairs.dropna(subset="within")
     if known.empty:
         return ""
@@ -170,5 +169,5 @@ def _extremes(pairs: pd.DataFrame, labels: Mapping[str, str]) -> str:
     for word, index in (("Most", known["within"].idxmax()), ("Least", known["within"].idxmin())):
         row = known.loc[index]
         pair = f"{labels[row['method_a']]} and {labels[row['method_b']]}"
-        sentences.append(f"{word} alike within a trajectory: {pair}, {row['within']:.2f}. ")
+        sentences.append(f"{word} similar within a trajectory: {pair}, {row['within']:.2f}. ")
     return "".join(sentences)

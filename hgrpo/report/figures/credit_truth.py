@@ -1,4 +1,4 @@
-"""Figures of credit against ground truth: correlation and cost, updates, and sign errors."""
+"""Draws figures of credit against ground truth: correlation and cost, updates, and sign errors."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Figure of the gain of arms by the correlation of their credit with the oracle's."""
+"""Draws the figure of the arms' gains against the correlation of their credit with the oracle's."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_phrase, thres
 from hgrpo.report.style import MUTED, Drawing
 from hgrpo.report.words import if_several, percent
 
-# Width over which the runs of an arm are spread, as a fraction of the axis.
+# Horizontal width over which the points of an arm's runs are spread, as a fraction of the axis.
 _BREADTH = 0.09
 # Column of times -> label.
 _UNITS = {"steps": "Steps", "value": "Trajectories"}
@@ -81,7 +81,7 @@ def _unit(table: pd.DataFrame) -> tuple[str, float | None]:
 def _draw(
     ax: Axes, table: pd.DataFrame, column: str, arms: Arms, doses: Mapping[str, float]
 ) -> None:
-    """Draw a panel: the reference as a line with a band, a point with a bar per arm, and runs."""
+    """Draw a panel: a line with a band for the reference, a point with a bar per arm, and runs."""
     ends = ("lower", "upper") if column == "value" else (f"{column}_lower", f"{column}_upper")
     means, runs = table[table["seed"].isna()], table[table["seed"].notna()]
     reference = means[means["correlation"].isna()].iloc[0]
@@ -137,12 +137,12 @@ def _caption(
         "and tasks, of times over seeds."
     )
     return (
-        "Arms with the oracle's credit, perturbed by a declared amount."
-        f"{if_several(seeds, bars)} Times are restricted means in multiples of a round: a run that "
-        "never reaches the threshold counts with the end of training."
+        "The arms use the oracle's credit, perturbed by a declared amount."
+        f"{if_several(seeds, bars)} Times are restricted means in multiples of a round: for a run "
+        "that never reaches the threshold, the time is the end of training."
         f"{step}{shuffled} Credit pays off above the line of {arms.label(arms.reference)} in the "
         "first panel, and below it in the others."
-        f"{if_several(seeds, ' Verdicts are based on the paired differences instead.')}"
+        f"{if_several(seeds, ' Verdicts are based on paired differences, not on these intervals.')}"
     )
 
 

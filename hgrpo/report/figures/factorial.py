@@ -1,4 +1,4 @@
-"""Figure of a factorial: main effects, and interactions with the credit assigner."""
+"""Draws the figure of a factorial: main effects, and interactions with the credit assigner."""
 
 from collections.abc import Hashable
 

@@ -1,7 +1,7 @@
-"""Figures of the buckets of one policy: deviations, norms by component, losses, norms per token.
+"""Draws figures of one policy's buckets: deviations, norms, losses and norms per token.
 
-The figures are named as in RAGEN's script (https://github.com/mll-lab-nu/RAGEN). Unmeasured parts
-are gaps instead of zeros.
+The figures are named as in RAGEN's script (https://github.com/mll-lab-nu/RAGEN). Unmeasured values
+are drawn as gaps, where RAGEN draws zeros.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,7 +45,7 @@ class Measured:
 
 
 def policy_name(method: str, steps: int) -> str:
-    """The folder of a policy's figures."""
+    """Name of the folder with a policy's figures."""
     return f"{method}_step_{steps}"
 
 
@@ -69,7 +69,6 @@ def policy_figures(of: Measured) -> list[Drawing]:
 
 
 def _parts(groups: pd.DataFrame) -> list[tuple[str, str, str, list[_Panel]]]:
-    """Name, subject, caption and panels of each figure."""
     by_component = [(name, text) for name, (text, _) in DRAWN.items()]
     losses = [(text, partial(_bars, name, "weighted_loss")) for name, text in by_component]
     return [
@@ -112,8 +111,8 @@ def _parts(groups: pd.DataFrame) -> list[tuple[str, str, str, list[_Panel]]]:
             "norms per trajectory and token",
             "Noise-corrected norms, multiplied by the coefficients, and divided by the bucket's "
             "number of trajectories (upper panel of each pair) or sampled tokens (lower panel). "
-            f"{_ROOTS} These norms are those of RAGEN's plots. The gradient is already a mean, so "
-            "they mostly reflect the size of the buckets.",
+            f"{_ROOTS} RAGEN plots these norms. The gradient is already a mean, so they mostly "
+            "reflect the size of the buckets.",
             [
                 (f"{text} a {one}", partial(_roots, name, f"square_by_{unit}"))
                 for unit, one in (("trajectories", "trajectory"), ("tokens", "token"))
@@ -158,7 +157,7 @@ def _figure(
         f"{policy_name(of.method, of.steps)}/{stem}",
         policy_name(of.method, of.steps),
         f"{of.label} after {of.steps} steps: {about}",
-        f"{caption} Gaps were not measured.",
+        f"{caption} Gaps are values that were not measured.",
         f"{of.label} after {of.steps} steps: {about}, for {len(set(rows['bucket']))} buckets",
         figure,
         rows,
@@ -166,7 +165,6 @@ def _figure(
 
 
 def _numbers(rows: pd.DataFrame) -> list[str]:
-    """The buckets in order."""
     return sorted(rows["bucket"].unique(), key=_number)
 
 
@@ -190,7 +188,7 @@ def _lines(component: str, ax: Axes, rows: pd.DataFrame, of_pass: str) -> None:
         lower, upper = (
             seed["coefficient"] * seed[f"corrected_{end}"] for end in ("lower", "upper")
         )
-        # No bar for an interval end on the wrong side of the estimate.
+        # Draw no bar towards an interval end that is on the wrong side of the estimate.
         away = np.maximum([seed["weighted"] - lower, upper - seed["weighted"]], 0)
         look = {"color": colour, "marker": "o", "markersize": 3, "elinewidth": 0.8, "alpha": 0.7}
         ax.errorbar(seed["deviation"], seed["weighted"], yerr=away, **look)
@@ -205,7 +203,7 @@ def _bars(component: str, column: str, ax: Axes, rows: pd.DataFrame, of_pass: st
 
 
 def _roots(component: str, column: str, ax: Axes, rows: pd.DataFrame, of_pass: str) -> None:
-    """Draw roots of a column of squares: of each seed, and of their mean."""
+    """Draw the signed roots of a column of squared norms, for each seed and for the mean."""
     part = rows[rows["component"] == component]
     places = part["bucket"].map(_number)
     means = part.groupby(places)[column].mean()

@@ -1,4 +1,4 @@
-"""Figure of gradient norms against the standard deviation of returns, for one arm."""
+"""Draws the figure of gradient norms against the standard deviation of returns, for one arm."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ DRAWN = {
     "kl": ("KL", "#e07b00"),
     "entropy": ("entropy", "#009e73"),
 }
-# Components that share a vertical axis: the task norm may be a thousand times larger.
+# Components per vertical axis. The task has its own, as its norm may be a thousand times larger.
 SCALES = (("task",), ("kl", "entropy"))
 TITLES = {"prefilter": "all groups", "postfilter": "after the filter"}
 

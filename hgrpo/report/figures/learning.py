@@ -1,4 +1,4 @@
-"""Learning curves: greedy test success and score by round, by trajectories and by cost."""
+"""Draws learning curves: greedy test success and score by round, trajectories and cost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from hgrpo.report.words import if_several, percent, temperature_name
 
 @dataclass(frozen=True)
 class Across:
-    """A horizontal axis.
+    """A horizontal axis of learning curves.
 
     Attributes:
         column: column in the tables of means and of single runs.
@@ -41,7 +41,8 @@ SPENT = (
     Across("tokens", "tokens read, millions", 1e6),
     Across("seconds", "minutes of training, without evaluation", 60),
 )
-# The axis is logarithmic if the longest arm exceeds this multiple of the shortest.
+# A horizontal axis is logarithmic if the arm that ends last goes this many times further than the
+# arm that ends first.
 _FAR = 8
 
 
@@ -88,10 +89,10 @@ def learning_curves(comparison: Comparison, arms: Arms, stops: pd.DataFrame) -> 
 
 
 def learning_by_play(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Plot the endpoint's measure against all trajectories and all new replies; None without logs.
+    """Plot the endpoint's measure against all trajectories and all new replies.
 
     Thin lines are seeds. With more than `MANY` trained arms, each arm has a separate panel, against
-    trajectories only.
+    trajectories only. None if there are no logs.
     """
     if play.empty:
         return None
@@ -119,7 +120,7 @@ def learning_by_play(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> 
 
 
 def equal_budget(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Plot the endpoint's measure against tokens and time; None without logs.
+    """Plot the endpoint's measure against tokens and time; None if there are no logs.
 
     With more than `MANY` trained arms, each arm has a separate panel, against tokens only.
     """
@@ -265,7 +266,6 @@ def _draw_last_intervals(
 
 
 def _untrained_line(ax: Axes, comparison: Comparison, arms: Arms, measure: Measure) -> None:
-    """Draw a line at the SFT policy's best-temperature result."""
     level = untrained_level(comparison, arms, measure.column)
     if level is not None:
         name = f"{arms.label(arms.untrained)}, {temperature_name(comparison.best_temperature)}"
@@ -273,7 +273,7 @@ def _untrained_line(ax: Axes, comparison: Comparison, arms: Arms, measure: Measu
 
 
 def with_start(comparison: Comparison, arms: Arms) -> pd.DataFrame:
-    """Test rows of the trained arms, with the SFT policy's row prepended as round 0."""
+    """Test-panel rows of the trained arms, each preceded by the SFT policy's row as round 0."""
     table = comparison.rounds[comparison.rounds["panel"] == TEST]
     start = table[table["method"] == arms.untrained]
     parts = []
@@ -286,15 +286,15 @@ def with_start(comparison: Comparison, arms: Arms) -> pd.DataFrame:
 
 
 def single_runs(comparison: Comparison) -> pd.DataFrame:
-    """Test rows of single runs."""
+    """Test-panel rows of `Comparison.rounds_by_seed`."""
     return comparison.rounds_by_seed[comparison.rounds_by_seed["panel"] == TEST]
 
 
 def _thin_remark(arms: Arms) -> str:
-    """Sentence on the reference's thin line in all small panels; "" without such panels."""
+    """Sentence on the reference's thin line in all small panels; "" if there are none."""
     if len(arms.trained) <= MANY or not arms.has_reference:
         return ""
-    return f" {arms.label(arms.reference)} is drawn thin in every panel."
+    return f" Every panel also has a thin line for {arms.label(arms.reference)}."
 
 
 def _alt(table: pd.DataFrame, arms: Arms, measure: Measure) -> str:

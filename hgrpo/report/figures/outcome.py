@@ -1,4 +1,4 @@
-"""Figures of results: paired differences, SFT temperatures, success by task type."""
+"""Draws figures of results: paired differences, SFT temperatures, success by task type."""
 
 import numpy as np
 import pandas as pd
@@ -49,7 +49,7 @@ def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
         ax.set_title(f"Against {opponent(arms, *baseline)}")
         for y, row in enumerate(table.itertuples() if several else []):
             theirs = runs[baseline]
-            if row.baseline_runs > row.n_seeds:  # the twin is pooled, as in the difference
+            if row.baseline_runs > row.n_seeds:  # pool the twin's runs, as in the difference
                 theirs = (theirs + runs[comparison.protocol.twin, 0.0]) / 2
             each = 100 * (runs[row.method, 0.0] - theirs)
             ax.plot(each, np.full(len(each), y + 0.24), "|", color=looks[y][0], markersize=5)
@@ -69,8 +69,8 @@ def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
         f"difference over {'seeds and ' if several else ''}tasks"
         + (
             f" with its {percent(comparison.protocol.level, 0)} interval. The ticks below are "
-            "single seeds. A filled point is better or worse after Holm's correction, with at "
-            f"least {FEWEST_SEEDS} seeds; a hollow point is not."
+            "single seeds. A point is filled if its verdict is better or worse after Holm's "
+            f"correction, which requires at least {FEWEST_SEEDS} seeds; all others are hollow."
             if several
             else ". There are no verdicts with one seed."
         ),

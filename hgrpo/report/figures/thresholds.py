@@ -1,4 +1,4 @@
-"""Figure of the share of each arm's runs that reached a score, by number of trajectories."""
+"""Draws the share of each arm's runs that reached a score, by number of trajectories."""
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ _TITLE = "Trajectories to a threshold"
 
 
 def thresholds(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Plot one panel per threshold, with a step curve per trained arm; None without logs.
+    """Plot one panel per threshold, with a step curve per trained arm; None if there are no logs.
 
     The curve is 1 minus the Kaplan-Meier estimate, up to the end of the shortest run. Without a
     threshold, the figure is a text with the reason.
@@ -57,7 +57,7 @@ def thresholds(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawin
 
 
 def _without_threshold(comparison: Comparison, arms: Arms) -> Drawing:
-    """A figure with text only, for arms whose scores of 0 do not give a threshold."""
+    """Create a text-only figure, for a study whose derived thresholds are all 0."""
     score = comparison.protocol.settings.score
     names = [arms.untrained, arms.reference if arms.has_reference else None]
     scored = words.listing([arms.label(name) for name in names if name])

@@ -1,4 +1,4 @@
-"""Figures of training: reward, KL, gradients and the health of the updates."""
+"""Draws figures of training: reward, KL, gradients and the health of the updates."""
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -137,7 +137,7 @@ def draw_lines(
 
 
 def health(logs: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Plot six diagnostics of the updates; None without logs."""
+    """Plot six diagnostics of the updates; None if there are no logs."""
     if logs.empty:
         return None
     figure, axes = style.canvas(3, 2, height=6.2, sharex=True)

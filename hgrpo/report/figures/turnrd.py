@@ -1,4 +1,4 @@
-"""Figure of TurnRD: weights over turns by round, and quality of the fits by epoch."""
+"""Draws the figure of TurnRD: weights over turns by round, and quality of the fits by epoch."""
 
 from collections.abc import Mapping, Sequence
 
@@ -141,7 +141,6 @@ def _draw(ax: Axes, rows: pd.DataFrame, arm: Arm) -> None:
 
 
 def _alt(table: pd.DataFrame, arms: Arms, methods: Sequence[str]) -> str:
-    """Text with each method's last values of three correlations."""
     sentences = []
     for name in methods:
         mine = table[table["method"] == name]

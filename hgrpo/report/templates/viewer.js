@@ -53,9 +53,9 @@ function tints(values) {
   return values.map((value) => [value < 0 ? "down" : "up", full ? Math.min(1, Math.abs(value ?? 0) / full) : 0]);
 }
 
-// Disagreement of arms on which turns mattered, and the turn with the most: the largest spread, over turns,
-// of credit minus its mean over the trajectory, scaled to each arm's largest value. With a single arm, or
-// if credit is constant, the turn is -1.
+// How much arms disagree on the turns that mattered. Credit is centred over the trajectory and scaled by each
+// arm's largest absolute value. `size` is the largest range of these values over arms at any turn, and `turn`
+// is that turn; it is -1 with a single arm or if credit is constant.
 function disagreement(one) {
   const scaled = Object.values(one.credit).filter((values) => known(values).length).map((values) => {
     const mean = known(values).reduce((sum, value) => sum + value, 0) / known(values).length;
@@ -190,8 +190,8 @@ function observation(text) {
   return folded;
 }
 
-// The cell of a turn: observation, action and outcome; `disputed` adds a text, accessible without colours, to
-// the turn on which arms disagree most.
+// The cell of a turn: observation, action and outcome. `disputed` marks the turn on which arms disagree most
+// with a text, so that the mark is visible without colours.
 function turnCell(turn, number, disputed) {
   const cell = element("th");
   cell.scope = "row";
@@ -254,7 +254,7 @@ function steps() {
   return buttons([["List", () => list.scrollIntoView(), "list"], ["Previous (k)", () => step(-1)], ["Next (j)", () => step(1)]]);
 }
 
-// A button that scrolls to the turn on which arms disagree most; nothing if there is none.
+// A button that scrolls to the turn on which arms disagree most; an empty list if no turn is disputed.
 function leads(one) {
   const { turn } = one.disagreement;
   const go = () => {

@@ -1,4 +1,4 @@
-"""The default engine, in PyTorch, for models with Qwen2 or Llama architecture."""
+"""The default engine, written in PyTorch, for models with the Qwen2 or Llama architecture."""
 
 from typing import TYPE_CHECKING
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 class Settings(Strict):
-    """Keys next to `kind: torch`."""
+    """Keys besides `kind: torch`."""
 
     compiled: bool = Field(
         False,
-        description="whether attention uses a kernel compiled by numba: faster, CPU only, equal up "
-        "to rounding",
+        description="whether attention uses a numba kernel, which is faster, runs on CPU only, and "
+        "gives the same results up to rounding",
     )
 
 
 class TorchKind(EngineKind):
-    """Makes `TorchEngine`."""
+    """Plug-in for `TorchEngine`."""
 
     Settings = Settings
     plays_saved_weights = True

@@ -1,10 +1,10 @@
-"""Attention of ragged rows over a KV cache with shared prefixes.
+"""Attention of rows of different lengths over a KV cache with shared prefixes.
 
-A row may branch from a trunk, which is another row of the cache. The trunk's first positions serve
-as its prefix, and its own cache row holds only the suffix. Rows of one trunk attend to it together,
-in one matrix product. The softmax over both parts is combined from the maximum score and the sum of
-each, as in "Hydragen: High-Throughput LLM Inference with Shared Prefixes",
-https://arxiv.org/abs/2402.05099.
+A row can branch from a trunk, which is another row of the cache. The first positions of the trunk
+are then the row's prefix, and its own cache row contains only the suffix. All branches of a trunk
+attend to it in one matrix product. Attention over prefix and suffix is combined from each part's
+maximum score and sum of weights, as in "Hydragen: High-Throughput LLM Inference with Shared
+Prefixes", https://arxiv.org/abs/2402.05099.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,9 +13,9 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-# Rows with 2 up to this number of new tokens form one attention group, rows with 1 another.
+# Rows with 2 up to this number of new tokens form one group; rows with 1 new token form another.
 _NARROW = 8
-# Branches with a suffix of at most this length form one attention group.
+# Branches whose suffix has at most this length are grouped together.
 _SHORT = 64
 
 
@@ -27,8 +27,8 @@ class Row(NamedTuple):
         offset: index of its first new token among the packed tokens of all rows.
         length: number of its new tokens.
         start: position of the first new token in the row's own part of the cache.
-        trunk: slot of the row from which it branches; None without a trunk.
-        shared: number of the trunk's positions in the row's prefix; 0 without a trunk.
+        trunk: slot of the row from which this row branches; None without a trunk.
+        shared: number of positions of the trunk in the row's prefix; 0 without a trunk.
     """
 
     slot: int
@@ -39,15 +39,15 @@ class Row(NamedTuple):
     shared: int = 0
 
     def ended(self, offset: int) -> "Row":
-        """The row reduced to its last new token, which is at `offset`."""
+        """Return the row with only its last new token, at index `offset` of the packed tokens."""
         return self._replace(offset=offset, length=1, start=self.start + self.length - 1)
 
 
 class Attends(Protocol):
-    """The attention of one forward pass; created for each pass."""
+    """Computes the attention of one forward pass; a new instance is created for each pass."""
 
     def attend(self, q: Tensor, kv: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        """Store the new keys and values in a layer's cache, and attend.
+        """Store the new keys and values in a layer's cache, and compute attention.
 
         Args:
             q: queries of all new tokens or of each row's last token, before rotation, float32
@@ -62,10 +62,10 @@ class Attends(Protocol):
 
 
 class GroupedAttention:
-    """See `Attends`. Rows of similar shape are padded to one shape and attend together.
+    """Implements `Attends` by padding rows of similar shape and computing their attention together.
 
     Args:
-        rows: rows of one trunk must be adjacent.
+        rows: rows of the same trunk must be adjacent.
         positions: position of each new token in its conversation, int64 [tokens].
         rope: cosines and sines of each position, [max length, head dim] each.
     """
@@ -79,7 +79,6 @@ class GroupedAttention:
         self._places: Tensor | None = None
 
     def attend(self, q: Tensor, kv: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        """See `Attends`."""
         attention, cos, sin = self._attention, self._cos, self._sin
         if self._places is None:
             self._places = _places(self._rows, keys).to(self._device)
@@ -92,13 +91,13 @@ class GroupedAttention:
             cos, sin = cos[ends.to(self._device)], sin[ends.to(self._device)]
             ended = [row.ended(index) for index, row in enumerate(self._rows)]
             attention = Attention(ended, self._device)
-        # Scale the queries, because there are fewer of them than scores.
+        # Scale the queries instead of the scores, because there are fewer queries.
         q = _rotate(q, cos, sin).mul_(q.shape[-1] ** -0.5)
         return attention.attend(q, keys, values)
 
 
 def _places(rows: Sequence[Row], cache: Tensor) -> Tensor:
-    """Index of each new token and KV head in a layer's cache viewed as [places, head dim]."""
+    """Return the index of each (new token, KV head) in a layer's cache viewed as [-1, head dim]."""
     slots = torch.tensor([row.slot for row in rows for _ in range(row.length)])
     positions = torch.tensor([row.start + i for row in rows for i in range(row.length)])
     _, kv_heads, length, _ = cache.shape
@@ -113,7 +112,7 @@ def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 class Attention:
-    """The attention of one forward pass. Rows of one trunk must be adjacent."""
+    """Attention of rows, in groups. Rows of the same trunk must be adjacent."""
 
     def __init__(self, rows: Sequence[Row], device: torch.device):
         alone = [row for row in rows if row.trunk is None]
@@ -127,7 +126,7 @@ class Attention:
             self._packed = torch.tensor(packed, device=device)
 
     def attend(self, q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        """Attention of all new tokens, [tokens, heads, head dim].
+        """Return the attention of all new tokens, [tokens, heads, head dim].
 
         q (scaled) is [tokens, heads, head dim]. keys and values are a layer's whole cache.
         """
@@ -150,7 +149,7 @@ class Attention:
 def _parts(
     groups: Sequence["AttentionGroup"], q: Tensor, keys: Tensor, values: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Results of `AttentionGroup.part` for all groups; undefined for tokens outside the groups."""
+    """Return results of `AttentionGroup.part` for all groups; undefined for all other tokens."""
     out, top, total = torch.zeros_like(q), *q.new_zeros(2, *q.shape[:2], 1)
     for group in groups:
         group.part(q, keys, values, out, top, total)
@@ -158,13 +157,13 @@ def _parts(
 
 
 def _width(row: Row) -> int:
-    """Group by number of new tokens, because rows are padded to the longest of the group."""
+    """Group by number of new tokens, because rows are padded to the longest row of the group."""
     width = row.length if row.length == 1 else max(_NARROW, row.length)
     return (width - 1).bit_length()
 
 
 def _width_and_span(row: Row) -> tuple[int, int]:
-    """Group branches also by the length of their suffix, which varies widely and is padded, too."""
+    """Group also by the length of the suffix, which is padded, too, and varies widely."""
     span = max(_SHORT, row.start + row.length)
     return _width(row), (span - 1).bit_length()
 
@@ -179,7 +178,6 @@ def _groups(
 
 
 def _trunk_groups(branches: Sequence[Row], device: torch.device) -> list["AttentionGroup"]:
-    """Groups of trunks with similar numbers of new tokens in their branches."""
     trunks: dict[int, list[Row]] = {}
     for row in branches:
         trunks.setdefault(row.trunk, []).append(row)
@@ -188,7 +186,7 @@ def _trunk_groups(branches: Sequence[Row], device: torch.device) -> list["Attent
         length = sum(row.length for row in rows_of_trunk)
         rows, seen = buckets.setdefault((length - 1).bit_length(), ([], []))
         rows.append((slot, rows_of_trunk[0].offset, length, 0))
-        # Each token of a branch sees the whole shared prefix.
+        # Each token of a branch attends to the whole shared prefix.
         seen += [row.shared - 1 for row in rows_of_trunk for _ in range(row.length)]
     return [AttentionGroup(rows, device, torch.tensor(seen)) for rows, seen in buckets.values()]
 
@@ -197,10 +195,9 @@ class AttentionGroup:
     """Rows whose attention is computed together, padded to the same number of new tokens.
 
     Args:
-        rows: for each row its cache slot, the index of its first new token among the packed tokens,
-            the number of new tokens, and their start position in the cache row.
+        rows: slot, offset, length and start of each row, see `Row`.
         device: device of the cache.
-        seen: the last position visible to each new token, row by row; None: its own.
+        seen: last position that each new token attends to, row by row; None: its own position.
     """
 
     def __init__(
@@ -211,8 +208,8 @@ class AttentionGroup:
     ):
         slots, offsets, lengths, starts = zip(*rows, strict=True)
         low, high = min(slots), max(slots) + 1
-        # If at least half of the cache rows from `low` to `high` are in the group, attend over all
-        # of them, because that is cheaper than copying the group's rows out of the cache.
+        # If at least half of the cache rows from `low` to `high` are in the group, process all of
+        # them, because this is faster than copying the group's rows out of the cache.
         self.dense = len(slots) * 2 >= high - low
         height = high - low if self.dense else len(slots)
         place = torch.tensor(slots) - low if self.dense else torch.arange(len(slots))
@@ -236,7 +233,7 @@ class AttentionGroup:
         self.bias = bias.masked_fill_(hidden, float("-inf"))[:, None]
 
     def attend(self, q: Tensor, keys: Tensor, values: Tensor, out: Tensor) -> None:
-        """Compute attention for the group's queries and write it to `out`.
+        """Compute the attention of the group's queries and write it to `out`.
 
         q (scaled) and out are [tokens, heads, head dim]. keys and values are a layer's whole cache.
         """
@@ -246,10 +243,10 @@ class AttentionGroup:
     def part(
         self, q: Tensor, keys: Tensor, values: Tensor, out: Tensor, top: Tensor, total: Tensor
     ) -> None:
-        """As `attend`, for a softmax that also covers positions outside this group.
+        """Compute the group's part of a softmax that also includes positions of other groups.
 
-        Writes the values weighted with exp(score - top) to `out`, each query's largest score to
-        `top`, and its sum of weights to `total`, both [tokens, heads, 1].
+        Writes the sum of values weighted by exp(score - top) to `out`, each query's largest score
+        to `top`, and its sum of weights to `total`, both [tokens, heads, 1].
         """
         scores = self._scores(q, keys)
         highest = scores.amax(-1, keepdim=True)
@@ -259,14 +256,14 @@ class AttentionGroup:
         self._unpack(self._mix(weights, values), out)
 
     def _part(self, cache: Tensor) -> Tensor:
-        """This group's rows of a layer's keys or values, [rows, KV heads, span, head dim]."""
+        """Return the group's part of a layer's keys or values, [rows, KV heads, span, head dim]."""
         seen = cache[:, :, : self.span]
         if self.dense:
             return seen[self.cache_rows[0] : self.cache_rows[1]]
         return seen.index_select(0, self.cache_rows)
 
     def _scores(self, q: Tensor, keys: Tensor) -> Tensor:
-        """Masked scores, [rows, KV heads, query heads of each, width, span]."""
+        """Return masked scores, [rows, KV heads, query heads per KV head, width, span]."""
         heads, dim = q.shape[1:]
         kv_heads = keys.shape[1]
         rows, width = self.shape
@@ -279,12 +276,12 @@ class AttentionGroup:
         return scores.view(rows, kv_heads, share, width, -1).add_(self.bias[:, :, None])
 
     def _mix(self, weights: Tensor, values: Tensor) -> Tensor:
-        """Values mixed by the weights, [rows, KV heads, query heads of each, width, head dim]."""
+        """Return weighted sums of values, [rows, KV heads, query heads per KV head, width, dim]."""
         rows, kv_heads, share, width, _ = weights.shape
         mixed = weights.view(rows, kv_heads, share * width, -1) @ self._part(values)
         return mixed.view(rows, kv_heads, share, width, -1)
 
     def _unpack(self, grouped: Tensor, out: Tensor) -> None:
-        """Write [rows, KV heads, query heads of each, width, n] to `out`, [tokens, heads, n]."""
+        """Write an array like that of `_mix` to `out`, [tokens, heads, n]."""
         flat = grouped.permute(0, 3, 1, 2, 4).reshape(grouped.shape[0] * grouped.shape[3], -1)
         out.view(len(out), -1).index_copy_(0, self.packed, flat.index_select(0, self.padded))

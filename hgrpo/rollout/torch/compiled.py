@@ -1,9 +1,9 @@
-"""Attention over the KV cache in one numba kernel; no C compiler is required.
+"""Attention over the KV cache in one numba kernel, which requires no C compiler.
 
-For models with a few million parameters, a step of attention.py is dominated by padding, copies of
+For models with a few million parameters, attention.py spends most of its time on padding, copies of
 cache rows and call overhead. The kernel reads each row's keys and values in place, without padding.
-Softmax is exact, and a row's result does not depend on other rows. Results differ from those of
-attention.py by rounding, because the summation order differs.
+The softmax is exact, and a row's result does not depend on other rows. Results differ from those of
+attention.py only by rounding, because the order of summation differs.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from hgrpo.rollout.torch.attention import Row
 
-# `fastmath` vectorises the sums of a dot product. It assumes that all numbers are finite.
+# `fastmath` allows vectorised sums in dot products. It assumes that all numbers are finite.
 _FAST = {"nogil": True, "fastmath": True, "error_model": "numpy"}
 _LOWEST = np.finfo(np.float32).min
 _LOG2_E = np.float32(math.log2(math.e))
@@ -27,7 +27,7 @@ _POWER = tuple(_FIT.convert(kind=np.polynomial.Polynomial).coef.astype(np.float3
 
 
 class CompiledAttention:
-    """See `Attends`; takes the arguments of `GroupedAttention`. Single-threaded."""
+    """Single-threaded implementation of `Attends`; for arguments, see `GroupedAttention`."""
 
     def __init__(self, rows: Sequence[Row], positions: Tensor, rope: tuple[Tensor, Tensor]):
         self._rope = rope[0].numpy(), rope[1].numpy()
@@ -36,7 +36,6 @@ class CompiledAttention:
         )
 
     def attend(self, q: Tensor, kv: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        """See `Attends`."""
         rows, out = self._rows, torch.empty(q.shape)
         queries = rows[:, 1:3]
         if len(q) < len(kv):
@@ -75,7 +74,8 @@ def _score(query, keys, count, scores):
 def _exponentiate(scores, count, top, exponents):
     """Replace the first `count` scores by exp(score - top); return their sum.
 
-    exp(x) = 2^f * 2^n with x = (n + f) log 2. The bits of 2^n are n + 127, shifted by 23.
+    exp(y) = 2^f * 2^n with y = (n + f) log 2. As a float32, 2^n has the bits of n + 127, shifted by
+    23.
     """
     c0, c1, c2, c3, c4, c5, c6 = _POWER
     for s in range(count):
@@ -94,9 +94,9 @@ def _exponentiate(scores, count, top, exponents):
 
 @numba.njit(inline="always", **_FAST)
 def _mix(weights, values, count, out):
-    """Add the first `count` values, weighted, to out.
+    """Add the weighted sum of the first `count` values to out.
 
-    Processes four at a time to reduce loads and stores of out.
+    Values are processed four at a time, to reduce loads and stores of out.
     """
     whole = count - count % 4
     for s in range(0, whole, 4):
@@ -115,10 +115,10 @@ def _mix(weights, values, count, out):
 
 @numba.njit(**_FAST)
 def _attend(q, kv, keys, values, out, rows, queries, cos, sin):
-    """`CompiledAttention.attend` over arrays.
+    """Compute `CompiledAttention.attend` for arrays.
 
-    Each of `rows` is slot, offset, length, start, trunk, shared; each of `queries` is the index of
-    a row's first query and their number: they belong to the row's last new tokens.
+    An element of `rows` is (slot, offset, length, start, trunk, shared). An element of `queries` is
+    (index of the row's first query, number of queries); they belong to the row's last new tokens.
     """
     heads, dim = q.shape[1:]
     share = heads // kv.shape[2]
@@ -138,7 +138,7 @@ def _attend(q, kv, keys, values, out, rows, queries, cos, sin):
         for head in range(heads):
             h = head // share
             for i in range(count):
-                # The query sees the shared prefix, and its row's suffix up to itself.
+                # The query attends to the shared prefix, and to its row's suffix up to itself.
                 seen = start + length - count + i + 1
                 at, mixed = shared + seen - 1, out[first + i, head]
                 _rotate(q[first + i, head], cos[at], sin[at], scale, query)
@@ -152,6 +152,6 @@ def _attend(q, kv, keys, values, out, rows, queries, cos, sin):
                     mixed[d] /= total
 
 
-# Every process compiles if neither the package's folder nor the user's cache is writable.
+# If neither the package's folder nor the user's cache is writable, every process compiles again.
 with contextlib.suppress(RuntimeError):
     _attend.enable_caching()

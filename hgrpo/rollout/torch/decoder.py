@@ -1,7 +1,7 @@
-"""Forward pass over ragged rows with a static KV cache, for Qwen2 and Llama architectures.
+"""Forward pass over rows of different lengths, with a static KV cache, for Qwen2 and Llama models.
 
-A row is one conversation. Linear layers run on the packed new tokens of all rows; attention runs
-over each row's part of the cache, see attention.py and compiled.py.
+A row is one conversation. Linear layers process the packed new tokens of all rows. Attention uses
+each row's part of the cache, see attention.py and compiled.py.
 """
 
 import math
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hgrpo.base_model.architecture import PlainConfig
 
 _SUPPORTED = ("qwen2", "llama")
-# Map privately (not on Windows), so that forked processes do not share the parent's cache.
+# Private mappings (not on Windows), so that a forked process does not share the parent's cache.
 _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 
@@ -31,7 +31,7 @@ def check_supported(config: "PlainConfig | PretrainedConfig") -> None:
     """Check that the decoder supports models with this config.
 
     Raises:
-        UserError: the model is unsupported. The message contains the config key.
+        UserError: the model is unsupported; the message contains the config key.
     """
     if config.model_type not in _SUPPORTED:
         raise UserError(
@@ -46,18 +46,18 @@ def check_supported(config: "PlainConfig | PretrainedConfig") -> None:
         raise UserError(f"hidden_act: {config.hidden_act!r}: the torch engine supports silu only")
     # Among the supported types, only Qwen2 has layers with a sliding window.
     windows = config.model_type == "qwen2" and "sliding_attention" in (config.layer_types or ())
-    # A missing width counts as 0 and is rejected, because transformers cannot run such layers.
+    # Reject a missing window size, too, because transformers cannot run such layers.
     if windows and (config.sliding_window or 0) < config.max_position_embeddings:
         raise UserError(
             f"sliding_window: {config.sliding_window} of {config.max_position_embeddings} "
-            "positions: the torch engine does not support sliding windows; set max_length to at "
-            "most the window, so that it has no effect"
+            "positions: the torch engine does not support sliding windows; set `max_length` to at "
+            "most the size of the window, so that the window has no effect"
         )
 
 
 @dataclass(frozen=True)
 class Branch:
-    """The row shares the first `length` positions of the cache row `slot`, its trunk."""
+    """A row's prefix: the first `length` positions of the cache row `slot`, its trunk."""
 
     slot: int
     length: int
@@ -69,7 +69,7 @@ class Decoder:
     Weights and cache are float32 on `device`.
 
     Args:
-        compiled: whether attention uses the compiled kernel, see compiled.py.
+        compiled: whether attention uses the kernel in compiled.py.
 
     Raises:
         UserError: the model is unsupported, the cache does not fit in memory, or `compiled` is set
@@ -104,8 +104,8 @@ class Decoder:
             room = 2 * math.prod(shape) * torch.float32.itemsize
             raise UserError(
                 f"not enough memory for a cache of {slots} conversations of {max_length} tokens "
-                f"({room / 2**30:.0f} GiB): reduce in_flight of training and evaluation in the "
-                "study, or max_length of the model"
+                f"({room / 2**30:.0f} GiB); reduce `in_flight` of training and evaluation in the "
+                "study, or `max_length` of the model"
             ) from None
 
     def load(self, weights: Mapping[str, Tensor]) -> None:
@@ -114,7 +114,7 @@ class Decoder:
         Raises:
             UserError: a tensor is unexpected.
         """
-        # Free the old weights first, so that both are never in memory together.
+        # Free the old weights first, so that old and new weights are not in memory together.
         self._weights = fused = {}
         unknown = set(weights)
 
@@ -128,8 +128,8 @@ class Decoder:
         for layer in range(self.config.num_hidden_layers):
             prefix = f"model.layers.{layer}"
             attention, mlp = f"{prefix}.self_attn", f"{prefix}.mlp"
-            # Fuse weights to save matrix products (one instead of three for qkv, of two for
-            # gate_up), because in small models call overhead exceeds arithmetic.
+            # Fuse weights, so that there is one matrix product instead of three (qkv) or two
+            # (gate_up), because call overhead exceeds arithmetic in small models.
             take(f"{layer}.qkv", *(f"{attention}.{part}_proj" for part in "qkv"))
             take(f"{layer}.gate_up", f"{mlp}.gate_proj", f"{mlp}.up_proj")
             take(f"{layer}.o", f"{attention}.o_proj")
@@ -147,14 +147,13 @@ class Decoder:
             raise UserError(f"tensor {min(unknown)!r}: not supported by the torch engine")
 
     def _is_tied(self, weights: Mapping[str, Tensor]) -> bool:
-        """Whether head and embeddings are equal; an adapter may have changed only one of them."""
+        """Whether output head and embeddings are equal; an adapter may have changed only one."""
         if not self.config.tie_word_embeddings:
             return False
         head = weights.get("lm_head.weight")
         return head is None or torch.equal(head, weights["model.embed_tokens.weight"].to(head))
 
     def _copied(self, *weights: Tensor) -> Tensor:
-        """A float32 copy of the weights, stacked along their rows, on the decoder's device."""
         return torch.cat([weight.to(self.device, torch.float32) for weight in weights])
 
     @torch.inference_mode()
@@ -175,12 +174,12 @@ class Decoder:
         """Process each row's new tokens and return the logits after the last one.
 
         Args:
-            slots: cache rows, distinct.
-            tokens: new tokens of each row, at least one.
+            slots: cache row of each row; all different.
+            tokens: one or more new tokens of each row.
             starts: position of each row's first new token; earlier positions must be in the cache.
             sums: whether to also return sums of hidden states.
-            branches: the branch of each row, or None for a row without trunk; () if no row has one.
-                Rows of one trunk must be adjacent.
+            branches: the branch of each row, or None for a row without a trunk; () if no row has a
+                trunk. Rows of the same trunk must be adjacent.
 
         Returns:
             Logits, float32 [rows, vocabulary], on the decoder's device. With `sums`, the last
@@ -207,8 +206,8 @@ class Decoder:
         flat, ends, row_of = (t.to(self.device) for t in (flat, ends, row_of))
         x = w["embed"][flat]
         layers = self.config.num_hidden_layers
-        # Without branches, compute the whole last layer, because other shapes round differently and
-        # rollouts must stay reproducible.
+        # Unless all rows are branches, compute the last layer for all tokens, because different
+        # shapes round differently and would change existing rollouts.
         lean = not sums and len(branches) > 0 and all(branches)
         for layer in range(layers - lean):
             x = self._layer(layer, x, attention)
@@ -228,8 +227,8 @@ class Decoder:
         """Apply one layer to hidden states [tokens, hidden size], and extend the cache.
 
         Args:
-            last: index of each row's last token, to return only their hidden states; None to return
-                all.
+            last: index of each row's last token, to return only the hidden states of these tokens;
+                None: return all.
         """
         w = self._weights
         q_size = self.heads * self.head_dim
@@ -255,7 +254,7 @@ class Decoder:
 def _attends(
     compiled: bool, device: torch.device
 ) -> Callable[[list[Row], Tensor, tuple[Tensor, Tensor]], Attends]:
-    """Choose the attention class of a forward pass.
+    """Return the class that computes the attention of a forward pass.
 
     Raises:
         UserError: `compiled` is set for a device other than the CPU.
@@ -263,7 +262,7 @@ def _attends(
     if not compiled:
         return GroupedAttention
     if device.type != "cpu":
-        raise UserError(f"engine.compiled: requires a CPU, but the policy is on {device}")
+        raise UserError(f"`engine.compiled` requires a CPU, but the policy is on {device}")
     from hgrpo.rollout.torch.compiled import CompiledAttention
 
     return CompiledAttention
@@ -276,7 +275,7 @@ def _rows(
     ends: Tensor,
     branches: Sequence[Branch | None],
 ) -> list[Row]:
-    """Positions of the rows' new tokens; `ends` are the rows' ends among the packed tokens."""
+    """Create the rows; `ends` are the ends of their new tokens among all packed tokens."""
     offsets = [0, *ends.tolist()[:-1]]
     lengths = map(len, tokens)
     if not branches:
@@ -294,9 +293,9 @@ def _rows(
 def _cache(shape: tuple[int, ...], device: torch.device) -> Tensor:
     if device.type != "cpu":
         return torch.zeros(shape, device=device)
-    # The system commits these zero pages on first use, so unused positions cost no memory and the
-    # cache never has to grow. Huge pages are disabled, because the first token of a row would then
-    # commit the whole row.
+    # The system allocates these zero pages on first use, so unused positions take no memory and the
+    # cache never has to grow. Huge pages are disabled, because with them the first token of a row
+    # would allocate the whole row.
     room = mmap.mmap(-1, torch.float32.itemsize * math.prod(shape), **_PRIVATE)
     if hasattr(mmap, "MADV_NOHUGEPAGE"):
         room.madvise(mmap.MADV_NOHUGEPAGE)
@@ -306,7 +305,7 @@ def _cache(shape: tuple[int, ...], device: torch.device) -> Tensor:
 def _rope_table(
     config: "PlainConfig | PretrainedConfig", dim: int, length: int
 ) -> tuple[Tensor, Tensor]:
-    """Cosines and sines of rotary embeddings, [length, dim] each.
+    """Return the cosines and sines of rotary embeddings, [length, dim] each.
 
     "RoFormer: Enhanced Transformer with Rotary Position Embedding",
     https://arxiv.org/abs/2104.09864.

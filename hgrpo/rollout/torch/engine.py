@@ -1,8 +1,8 @@
 """The rollout engine in plain PyTorch.
 
-The KV cache persists across turns. New conversations with the same prefix that begin in the same
-step compute it once. Conversations that begin with a held text reuse its cache, and only their
-suffix occupies a slot of their own. A released conversation frees its slot immediately.
+The KV cache persists across turns. If new conversations with the same prefix start in the same
+step, the prefix is computed once. Conversations that start with a held text reuse its cache, and
+their own slot contains only the suffix. A released conversation frees its slot immediately.
 """
 
 from collections.abc import Callable
@@ -21,19 +21,19 @@ from hgrpo.rollout.torch.decoder import Branch, Decoder
 
 @dataclass(eq=False)
 class _Row:
-    """Conversations with identical tokens so far, in one cache slot; usually a single one.
+    """One or more conversations with identical tokens so far, in the same cache slot.
 
     Attributes:
         slot: index of the row in the cache.
         streams: conversation -> key of its random stream.
         queued: the conversations whose current reply is queued.
-        cached: tokens with keys and values in the cache.
-        pending: tokens to feed next.
+        cached: tokens whose keys and values are in the cache.
+        pending: tokens to process in the next step.
         reply, logprobs: tokens of the current reply so far, and their log-probs.
-        hidden, read: sum of hidden states over the tokens fed since the last finished reply, and
-            their number.
-        cut: whether the reply was truncated at the token limit and its last token is not fed yet.
-        branch: the branch from a held text; None if there is none.
+        hidden, read: sum of hidden states over the tokens processed since the last finished reply,
+            and the number of these tokens.
+        cut: whether the reply was truncated and its last token has not been processed yet.
+        branch: the branch from a held text, or None.
     """
 
     slot: int
@@ -50,7 +50,7 @@ class _Row:
 
 
 class TorchEngine:
-    """See `RolloutEngine`. Runs in float32 on the policy's device."""
+    """A `RolloutEngine` that runs in float32 on the policy's device."""
 
     dtype = torch.float32
 
@@ -76,13 +76,13 @@ class TorchEngine:
         self._rows: dict[int, _Row] = {}
         self._active: dict[int, _Row] = {}
         self._texts: dict[int, int] = {}
-        # Branches that were not fed yet, by text and length of the prefix.
+        # New branches, before their first step, by text and length of the prefix.
         self._fresh: dict[tuple[int, int], _Row] = {}
         self._free = list(range(self.capacity))
 
     def hold(self, text: int, tokens: list[int]) -> None:
         """See `HoldsTexts`."""
-        # Take the highest free slot, because conversations take the lowest.
+        # Take the highest free slot, because conversations take the lowest free slot.
         self._texts[text] = slot = self._take(max)
         self._decoder.forward([slot], [tokens], [0])
 
@@ -92,7 +92,7 @@ class TorchEngine:
 
     def _take(self, choose: Callable[[list[int]], int]) -> int:
         if not self._free:
-            raise RuntimeError(f"all {self.capacity} conversations of the engine are in use")
+            raise RuntimeError(f"all {self.capacity} slots of the engine are in use")
         slot = choose(self._free)
         self._free.remove(slot)
         return slot
@@ -120,7 +120,7 @@ class TorchEngine:
         elif (place := (text, len(request.prefix))) in self._fresh:
             row = self._fresh[place]
         else:
-            # Feed the last token again, because its hidden state is required for sampling.
+            # Process the last token again, because its hidden state is required for sampling.
             cached = request.prefix[:-1]
             branch = Branch(self._texts[text], len(cached))
             row = self._fresh[place] = _Row(self._take(min), cached=cached, branch=branch)
@@ -155,7 +155,7 @@ class TorchEngine:
             self._free.append(row.slot)
 
     def sleep(self) -> None:
-        """Do nothing, because this engine keeps its memory."""
+        """Do nothing, because this engine cannot free its memory."""
 
     def step(self) -> list[Completion]:
         if not self._active:
@@ -175,7 +175,7 @@ class TorchEngine:
             fed.append(row)
         branches = any(row.branch for row in fed)
         if branches:
-            # Rows of one held text must be adjacent.
+            # Rows with the same held text must be adjacent.
             fed.sort(key=lambda row: (row.branch.slot if row.branch else -1, row.slot))
         logits, sums = self._decoder.forward(
             [row.slot for row in fed],
@@ -199,7 +199,7 @@ class TorchEngine:
         return self._sample(rows, logits[source] if followers else logits)
 
     def _copy(self, row: _Row, others: list[_Row]) -> None:
-        """Copy the cache of a branch to the rows that were split from it."""
+        """Copy the cached suffix of a row to the rows that were split from it."""
         length = len(row.cached) - row.branch.length
         self._decoder.copy_prefix(row.slot, [other.slot for other in others], length)
 
@@ -211,7 +211,7 @@ class TorchEngine:
         return mean
 
     def _sample(self, rows: list[_Row], logits: Tensor) -> list[Completion]:
-        """Sample a token for each conversation, from the logits of its row."""
+        """Sample a token for each conversation from its row's logits; return finished replies."""
         for row in rows:
             row.cached.extend(row.pending)
         finished: list[Completion] = []
@@ -239,7 +239,7 @@ class TorchEngine:
         return finished
 
     def _follow(self, row: _Row, choices: dict[int, tuple[float, list[int]]]) -> list[Completion]:
-        """Split the row by sampled token; `choices` maps tokens to (log-prob, conversations)."""
+        """Split the row by sampled token; `choices`: token -> (log-prob, conversations)."""
         parts = [row]
         if len(choices) > 1:
             parts += [self._split(row, names) for _, names in list(choices.values())[1:]]
@@ -251,16 +251,15 @@ class TorchEngine:
             part.pending = [token]
             overlong = token != self.end_id and len(part.reply) >= self.sampling.max_tokens
             if overlong and self.embeddings and part.branch is None:
-                # Feed a truncated reply's last token first, because the embedding averages over it,
-                # too.
+                # Process the last token before the reply is completed, because the embedding also
+                # averages over this token.
                 part.cut = True
             elif token == self.end_id or overlong:
-                # The last token is fed together with the next observation.
+                # The last token is processed together with the next observation.
                 finished += self._complete(part, overlong)
         return finished
 
     def _complete(self, row: _Row, overlong: bool) -> list[Completion]:
-        """Return the finished reply for each conversation of the row."""
         embedding = self._embedding(row)
         row.queued.clear()
         for name in row.streams:
@@ -279,7 +278,7 @@ def draw(
         logits: float32 [rows, vocabulary].
         temperature: as in `Sampling`.
         streams: uint64 [rows], key of each row's random stream.
-        positions: integer [rows], index of the element of each row's stream.
+        positions: integer [rows], index of the random number within each row's stream.
 
     Returns:
         The tokens and their log-probs, one per row.

@@ -1,4 +1,4 @@
-"""The in-process vLLM engine, for GPUs and for models unsupported by the torch engine."""
+"""The in-process vLLM engine, for GPUs and for models that the torch engine does not support."""
 
 import importlib.util
 from typing import TYPE_CHECKING, Literal
@@ -22,27 +22,27 @@ INSTALL = (
 
 
 class Settings(Strict):
-    """Keys next to `kind: vllm`."""
+    """Keys besides `kind: vllm`."""
 
     dtype: Literal["float32", "bfloat16"] = Field(
         "float32",
-        description="dtype of vLLM's weights; if it is coarser than the trainer's, "
-        "training.importance_cap corrects the difference",
+        description="dtype of vLLM's weights; if it is less precise than the trainer's, "
+        "`training.importance_cap` corrects for the difference in log-probs",
     )
     max_length: int | None = Field(
         None, gt=0, description="maximum conversation length in tokens; null: the model's limit"
     )
     gpu_memory_utilization: float = Field(
-        0.5, gt=0, le=1, description="share of GPU memory for weights and cache; GPU only"
+        0.5, gt=0, le=1, description="GPU only: share of the GPU's memory for weights and KV cache"
     )
-    cpu_cache_gb: int = Field(1, gt=0, description="size of the KV cache in GiB; CPU only")
+    cpu_cache_gb: int = Field(1, gt=0, description="CPU only: size of the KV cache in GiB")
 
 
 class VllmKind(EngineKind):
-    """Makes `VllmEngine`.
+    """Plug-in for `VllmEngine`.
 
-    Because vLLM uses its own kernels and dtype, `plays_saved_weights` is False, and evaluations
-    check the engine's log-probs against the trainer's.
+    `plays_saved_weights` is False because of vLLM's own kernels and dtype, so evaluations compare
+    the engine's log-probs with the trainer's.
     """
 
     Settings = Settings

@@ -1,12 +1,12 @@
-"""The in-process vLLM rollout engine, on a GPU if available.
+"""The in-process vLLM rollout engine, which uses a GPU if available.
 
 This module is written for vLLM 0.32.0. vLLM runs without a tokenizer, because requests and replies
-are tokens. After every update, the trainer's weights replace vLLM's in place. Adapters are merged,
-because a separate adapter costs more than half of the throughput.
+are tokens. After every update, the trainer's weights are copied into vLLM's in place. Adapters are
+merged, because with a separate adapter vLLM has less than half of the throughput.
 
 Tied embeddings are untied, and the embedding matrix is loaded twice, because vLLM's CPU build packs
-the output projection into its own layout on loading. With tied embeddings, it silently fails to
-repack the projection when the embeddings change.
+the output projection into its own layout on loading. With tied embeddings, it does not repack the
+projection when the embeddings change, and reports no error.
 """
 
 import copy
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from vllm.v1.engine.llm_engine import LLMEngine
 
 _EMBEDDING, _HEAD = "model.embed_tokens.weight", "lm_head.weight"
-# Tokens per cache block on the CPU. vLLM reuses prefixes only in whole blocks, and short
+# Tokens per cache block on the CPU. vLLM reuses only whole blocks of a prefix, and short
 # conversations do not fill the default block of 128. The CPU kernels require multiples of 32.
 _CPU_BLOCK = 32
 _CUT = "length"
 
 
 class VllmEngine:
-    """See `RolloutEngine`. The seed of each reply is derived from its stream and its position.
+    """A `RolloutEngine` based on vLLM. The seed of a reply depends on its stream and position.
 
-    The engine does not pool hidden states; assigners compute embeddings with the trainer's model.
+    The engine cannot pool hidden states; assigners compute embeddings with the trainer's model.
     """
 
     embeddings = False
@@ -63,7 +63,7 @@ class VllmEngine:
         """Load the policy's current weights and close all conversations.
 
         Raises:
-            RuntimeError: vLLM did not drop the KV cache of the old weights.
+            RuntimeError: vLLM did not reset the KV cache of the old weights.
         """
         self._stop(self._active)
         self._open.clear()
@@ -85,7 +85,7 @@ class VllmEngine:
 
         name, length = request.conversation, len(request.prefix)
         if name not in self._open and len(self._open) >= self.capacity:
-            raise RuntimeError(f"all {self.capacity} conversations of the engine are in use")
+            raise RuntimeError(f"all {self.capacity} slots of the engine are in use")
         if length + self.sampling.max_tokens > self.max_length:
             raise RuntimeError(
                 f"conversation {name}: {length} tokens plus a reply of {self.sampling.max_tokens} "
@@ -145,7 +145,7 @@ class VllmEngine:
 
 
 def _untied(weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
-    """Yield all weights, with the embedding as output projection if the latter is missing."""
+    """Yield all weights, with the embeddings as output projection if there is no projection."""
     yield from weights.items()
     if _HEAD not in weights:
         yield _HEAD, weights[_EMBEDDING]
@@ -154,10 +154,9 @@ def _untied(weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
 def _start(
     architecture: "PretrainedConfig", capacity: int, max_length: int, settings: Settings
 ) -> "LLMEngine":
-    """Create a vLLM engine for this architecture, with random weights."""
     for name, value in {
-        # vLLM reads these variables on import. Multiprocessing is disabled so that new weights can
-        # be passed in memory.
+        # vLLM reads these variables on import. Multiprocessing is disabled, so that new weights
+        # can be passed in memory.
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         "VLLM_LOGGING_LEVEL": "ERROR",
@@ -174,8 +173,8 @@ def _start(
 
     on_cpu = current_platform.is_cpu()
     if on_cpu:
-        # Skip compiling vLLM's function for token ranks, which are unused here; compilation takes
-        # half a minute and requires a C++ compiler.
+        # Do not compile vLLM's function for token ranks, because ranks are not used here, and
+        # compilation takes half a minute and requires a C++ compiler.
         torch.compiler.set_stance("force_eager")
     shared = torch.distributed.is_available() and torch.distributed.is_initialized()
     untied = copy.deepcopy(architecture)
@@ -192,8 +191,8 @@ def _start(
             max_model_len=max_length,
             max_num_seqs=capacity,
             enable_prefix_caching=True,
-            # With chunked prefill, vLLM rewinds the reply's random generator, which changes the
-            # draws and is not possible for a CPU generator.
+            # With chunked prefill, vLLM would reset the reply's random generator, which changes
+            # samples and fails for a CPU generator.
             enable_chunked_prefill=False,
             block_size=_CPU_BLOCK if on_cpu else None,
             gpu_memory_utilization=settings.gpu_memory_utilization,
@@ -203,7 +202,7 @@ def _start(
             # Record log-probs of the sampling distribution, after temperature scaling.
             logprobs_mode="processed_logprobs",
             disable_log_stats=True,
-            # In distributed training, each process has its own engine on its own GPU.
+            # In distributed training, each process has an engine on its own GPU.
             distributed_executor_backend="external_launcher" if shared else None,
             seed=0,
         )

@@ -1,6 +1,6 @@
-"""Small networks with a leading seed axis, one flat row of weights per seed.
+"""Small networks that evaluate many seeds at once; each seed has its own row of weights.
 
-A net is a frozen description; its weights are a tensor [S, P] with P parameters per seed. To copy a
-policy, copy the tensor. To get per-sample gradients, repeat the row, so that each sample is its own
-seed.
+A net is a frozen description. Its weights are a separate tensor [S, P] with P parameters per seed,
+so a policy is copied by copying this tensor. For per-sample gradients, repeat a row once per
+sample: each sample is then treated as a seed.
 """

@@ -1,4 +1,4 @@
-"""Layout and initialisation of a seed's row of weights, and the smallest net."""
+"""Defines the layout and initialisation of a row of weights, and the smallest net, `MLP`."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,10 +16,10 @@ Start = Literal["normal", "fan_in", "xavier", "zeros", "ones"]
 
 @dataclass(frozen=True)
 class Part:
-    """One tensor of a net: name, shape without the seed axis, and initialisation.
+    """One tensor of a net: its name, its shape without the seed axis, and its initialisation.
 
-    `fan_in` is uniform within 1 / sqrt(inputs), PyTorch's default for linear layers with `inputs`
-    inputs. `xavier` is uniform within sqrt(6 / (inputs + outputs)) of a matrix.
+    `fan_in` draws uniformly from +-1 / sqrt(inputs), PyTorch's default for linear layers, and
+    `xavier` from +-sqrt(6 / (inputs + outputs)).
     """
 
     name: str
@@ -32,7 +32,7 @@ class Part:
         return math.prod(self.shape)
 
     def draw(self, numbers: np.random.Generator) -> np.ndarray:
-        """Initial values for one seed, in `shape`."""
+        """Draw the initial values of this tensor for one seed."""
         if self.start == "normal":
             return numbers.standard_normal(self.shape)
         if self.start in ("zeros", "ones"):
@@ -42,7 +42,7 @@ class Part:
 
 
 def draw_weights(parts: Sequence[Part], seeds: Sequence[int], name: str) -> Tensor:
-    """Initial weights [S, P] of the net `name`; rows are independent of other seeds."""
+    """Draw the initial weights [S, P] of the net `name`. A row depends only on its own seed."""
     rows = []
     for seed in seeds:
         numbers = generator(seed, name)
@@ -59,7 +59,7 @@ def unpack(parts: Sequence[Part], weights: Tensor) -> Mapping[str, Tensor]:
 
 
 def linear_parts(name: str, inputs: int, outputs: int) -> tuple[Part, Part]:
-    """Matrix [inputs, outputs] and bias of a linear layer with PyTorch's default initialisation."""
+    """Matrix [inputs, outputs] and bias of a linear layer, with PyTorch's initialisation."""
     return (
         Part(f"{name}.matrix", (inputs, outputs), "fan_in", inputs),
         Part(f"{name}.bias", (outputs,), "fan_in", inputs),
@@ -67,13 +67,13 @@ def linear_parts(name: str, inputs: int, outputs: int) -> tuple[Part, Part]:
 
 
 def linear(tensors: Mapping[str, Tensor], name: str, x: Tensor) -> Tensor:
-    """x [S, R, inputs] times each seed's matrix, plus its bias: [S, R, outputs]."""
+    """Apply each seed's linear layer to x [S, R, inputs]; the result is [S, R, outputs]."""
     return torch.bmm(x, tensors[f"{name}.matrix"]).add_(tensors[f"{name}.bias"].unsqueeze(1))
 
 
 @dataclass(frozen=True)
 class MLP:
-    """Features -> hidden -> hidden -> outputs, for stacked seeds."""
+    """A multilayer perceptron with two hidden layers, for stacked seeds."""
 
     features: int
     hidden: int

@@ -1,14 +1,16 @@
 """A causal transformer for stacked seeds, with one-pass scoring and cached sampling.
 
-Token embeddings times sqrt(width) plus learned positions; pre-norm blocks with ReLU feed-forward
-layers of four times the width; a final layer norm; an untied head without bias. Initialisation
-follows PyTorch's defaults, and as in its `TransformerEncoder`
+The inputs are token embeddings times sqrt(width) plus learned position embeddings. Blocks apply
+layer norm first, and their feed-forward layers (ReLU) have four times the width. A final layer norm
+and an untied head without bias follow. Initialisation follows PyTorch's defaults, and as in its
+`TransformerEncoder`
 (https://docs.pytorch.org/docs/stable/generated/torch.nn.TransformerEncoder.html) all blocks start
 with the same weights. There is no dropout.
 
-Rollouts of one prompt share its keys and values, so the prompt is computed once. Matrix products
-are small and memory traffic dominates, so tensors are modified in place. Keys and values are padded
-to at least 16, because PyTorch's batched products and softmax are several times slower below.
+Rollouts of the same prompt share its keys and values, so that the prompt is processed only once.
+Tensors are modified in place, because matrix products are small and memory traffic dominates. Keys
+and values are padded to a length of at least 16, because PyTorch's batched products and softmax are
+several times slower for shorter ones.
 """
 
 import math
@@ -25,14 +27,14 @@ from hgrpo.sandbox.nets.layout import Part, draw_weights, linear, linear_parts, 
 
 # Minimum number of keys in attention, including padding.
 _FEWEST = 16
-# Layer norms of a block, with the layers that follow them.
+# The layer norms of a block, each with the linear layer that follows it.
 _INTO = (("attend", "in"), ("feed", "wide"))
 
 
 class Prefix:
-    """Keys and values of the tokens so far, per layer [S * N, heads, L, width / heads].
+    """Keys and values of the previous tokens, per layer [S * N, heads, L, width / heads].
 
-    Joining more tokens creates new tensors, which carry gradients.
+    Joining more tokens creates new tensors, through which gradients flow.
     """
 
     def __init__(self, layers: Sequence[tuple[Tensor, Tensor]] = ()):
@@ -40,13 +42,13 @@ class Prefix:
 
     @property
     def size(self) -> int:
-        """L."""
+        """Number of tokens, L."""
         return self.layers[0][0].shape[2] if self.layers else 0
 
     def join(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of all tokens up to the new ones, [S * N * R, ...] each, and padding.
+        """Return keys and values of all previous and new tokens, [S * N * R, ...] each, padded.
 
-        R consecutive rows share a row of the prefix.
+        Each row of the prefix is shared by R consecutive rows.
         """
         return tuple(
             _after(old, new) for old, new in zip(self.layers[layer], (keys, values), strict=True)
@@ -54,7 +56,7 @@ class Prefix:
 
 
 class Reading(NamedTuple):
-    """Processed prompts: the logits after each, [S, N, V], with keys and values."""
+    """Processed prompts: the logits after each prompt, [S, N, V], and keys and values."""
 
     logits: Tensor
     prefix: Prefix
@@ -63,7 +65,7 @@ class Reading(NamedTuple):
 class Cache:
     """Keys and values of `rows` rollouts per prompt, with room for `length` more tokens each.
 
-    `join` writes in place.
+    `join` writes the new keys and values into the cache, in place.
     """
 
     def __init__(self, prefix: Prefix, length: int, rows: int = 1):
@@ -77,7 +79,7 @@ class Cache:
         return room.flatten(0, 1)
 
     def join(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """As `Prefix.join`; the caller increases `size` after the last layer."""
+        """Like `Prefix.join`; the caller must increase `size` after the last layer."""
         end = self.size + keys.shape[2]
         for room, new in zip(self.layers[layer], (keys, values), strict=True):
             room[:, :, self.size : end] = new
@@ -87,7 +89,7 @@ class Cache:
 
 @dataclass(frozen=True)
 class Transformer:
-    """`length` is the maximum sequence length; `width` must be a multiple of `heads`."""
+    """A transformer. `length` is the maximum sequence length; `heads` must divide `width`."""
 
     vocabulary: int
     length: int
@@ -121,7 +123,7 @@ class Transformer:
         ]
 
     def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor:
-        """First weights [S, P]."""
+        """Draw the initial weights [S, P]."""
         weights = draw_weights(self.parts, seeds, name)
         tensors = unpack(self.parts, weights)
         for part in self._block_parts(""):
@@ -130,10 +132,10 @@ class Transformer:
         return weights
 
     def tensors(self, weights: Tensor) -> Mapping[str, Tensor]:
-        """The net's tensors by name, with layer norms folded into the next layer.
+        """The tensors of the net by name, with each layer norm folded into the next linear layer.
 
-        Folding scale and shift into that layer's matrix and bias moves less memory than applying
-        them to hidden states.
+        Folding scale and shift into the matrix and bias of this layer requires less memory traffic
+        than applying them to hidden states.
         """
         tensors = dict(unpack(self.parts, weights))
         blocks = [
@@ -151,7 +153,7 @@ class Transformer:
         """Logits [S, R, L, V] after each token of R sequences, int64 [S, R, L], in one pass.
 
         Args:
-            last: number of last tokens for which to return logits.
+            last: return logits only for this number of tokens at the end; None for all tokens.
         """
         tensors = self.tensors(weights)
         return self._head(tensors, self._through(tensors, tokens, None, last)[0])
@@ -163,7 +165,7 @@ class Transformer:
         return Reading(self._head(tensors, hidden).squeeze(-2), prefix)
 
     def continued(self, weights: Tensor, read: Reading, tails: Tensor) -> Tensor:
-        """Logits after the prompts and after each token of their tails, [S, N, R, T + 1, V].
+        """Logits after each prompt and after each token of its continuations, [S, N, R, T + 1, V].
 
         Args:
             read: reading of the prompts under the same weights.
@@ -214,10 +216,10 @@ class Transformer:
         last: int | None = None,
         tree: Tree | None = None,
     ) -> tuple[Tensor, Prefix]:
-        """Hidden states [S, R, L, d] after the blocks and, without a past, all keys and values.
+        """Hidden states [S, R, L, d] after all blocks and, if `past` is None, all keys and values.
 
-        With `last`, the last block computes only this number of last tokens, but keys and values of
-        all tokens. With `tree`, the tokens are its nodes.
+        With `last`, the last block computes keys and values of all tokens, but hidden states only
+        for this number of tokens at the end. With `tree`, the tokens are the nodes of the tree.
         """
         seeds, rows, length = tokens.shape
         begin = past.size if past else 0
@@ -247,14 +249,13 @@ class Transformer:
         return x.unflatten(1, (rows, length)), Prefix(seen)
 
     def _head(self, tensors: Mapping[str, Tensor], x: Tensor) -> Tensor:
-        """Logits [S, R, L, V] of hidden states [S, R, L, d]."""
         return linear(tensors, "head", _normalised(x.flatten(1, 2))).unflatten(1, x.shape[1:3])
 
 
 def _after(old: Tensor | None, new: Tensor) -> Tensor:
-    """Keys or values `new` [N * R, heads, T, d] after `old` [N, heads, L, d], and padding.
+    """Append keys or values `new` [N * R, heads, T, d] to `old` [N, heads, L, d], and pad.
 
-    R consecutive rows share a row of `old`.
+    Each row of `old` is shared by R consecutive rows of `new`.
     """
     shared = new[:, :, :0] if old is None else old
     rows, size = new.shape[0] // shared.shape[0], shared.shape[2] + new.shape[2]
@@ -265,13 +266,13 @@ def _after(old: Tensor | None, new: Tensor) -> Tensor:
 
 
 def _attend(queries: Tensor, keys: Tensor, values: Tensor, size: int, tree: Tree | None) -> Tensor:
-    """Attention of the last T of `size` tokens, [R, heads, T, d], causal.
+    """Causal attention of the last T of `size` tokens, [R, heads, T, d].
 
-    With `tree`, these T tokens are its nodes. Each attends to the tokens before the tree, to
-    its ancestors and to itself.
+    With `tree`, these T tokens are the nodes of the tree. Each node attends to the tokens before
+    the tree, to its ancestors and to itself.
 
-    Keys and values [R, heads, at least size, d] are padded from `size` on. The fused kernel is not
-    used, because including the gradient it takes up to twice as long for such short rows.
+    Keys and values [R, heads, at least size, d] are padding from `size` on. PyTorch's fused kernel
+    is not used, because forward and backward pass take up to twice as long for such short rows.
     """
     scores = torch.matmul(queries / math.sqrt(queries.shape[-1]), keys.transpose(-1, -2))
     new, width = scores.shape[-2:]
@@ -288,5 +289,4 @@ def _norm_parts(name: str, width: int) -> tuple[Part, Part]:
 
 
 def _normalised(x: Tensor) -> Tensor:
-    """Normalise x [S, R, d] to mean 0 and variance 1 over d."""
     return F.layer_norm(x, x.shape[-1:])

@@ -1,6 +1,6 @@
-"""On-policy distillation: a student samples outputs and learns from a teacher's probabilities of
-every next token.
+"""On-policy distillation: a student samples outputs and learns from a teacher's next-token
+probabilities along them.
 
-The teacher is analytic and knows the right answer, so failures are due to the objective, not to the
+The teacher is computed from the right answer, so failures are due to the objective and not to the
 teacher. `microscope` measures gradient estimators at fixed weights.
 """

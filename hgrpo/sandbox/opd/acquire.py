@@ -1,4 +1,4 @@
-"""Sampling a batch from the student, with the teacher's log-probs at every prefix."""
+"""Samples batches from the student, with the teacher's log-probs at every prefix."""
 
 import torch
 from torch import Tensor
@@ -27,13 +27,13 @@ def sample(
 def answer(
     task: DistillTask, policy: Policy, weights: Tensor, questions: Questions, uniform: Tensor
 ) -> Rollout:
-    """Rollouts [S, N, 1, 1, T] for the questions, sampled with `uniform` draws of this shape."""
+    """Sample rollouts [S, N, 1, 1, T] for the questions, from `uniform` draws of this shape."""
     sampled = policy.sample(weights, questions.inputs, uniform)
     return build(task, questions, sampled.actions, sampled.logprobs)
 
 
 def build(task: DistillTask, questions: Questions, actions: Tensor, behaviour: Tensor) -> Rollout:
-    """Build the batch of given actions and behaviour log-probs, both [S, N, 1, 1, T]."""
+    """Build a batch from actions and their log-probs when sampled, both [S, N, 1, 1, T]."""
     rewards = task.sequences.rewards(actions, questions.labels[:, :, None, None])[..., 0]
     return Rollout(
         inputs={VIEW: questions.inputs},
@@ -50,6 +50,6 @@ def build(task: DistillTask, questions: Questions, actions: Tensor, behaviour: T
 
 
 def see(batch: Rollout, policy: Policy, weights: Tensor) -> Seen:
-    """The batch under `weights` [S, P]."""
+    """Compute the log-probs of the batch under `weights` [S, P]."""
     table = policy.table(weights, batch.inputs[VIEW], batch.actions)
     return Seen(batch, table, table.new_zeros(()), table.new_ones(table.shape[-2]))

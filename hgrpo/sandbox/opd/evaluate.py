@@ -1,4 +1,4 @@
-"""Columns of the log for evaluations and training batches.
+"""Computes the columns of the log for evaluations and training batches.
 
 Evaluations use fixed inputs and their own random stream, so they do not affect training.
 """
@@ -21,9 +21,9 @@ def examine(
 ) -> dict[str, Tensor]:
     """Columns of the log, [S] each.
 
-    `test_error` and `entropy` (mean entropy of a token in nats) are those of greedy outputs. The
-    others are those of one sampled output per input. `policy_reverse_kl` is the mean KL of a token
-    to the teacher in nats.
+    `test_error` and `entropy` (mean entropy per token in nats) are computed from greedy outputs,
+    the other columns from one sampled output per input. `policy_reverse_kl` is the mean KL
+    divergence to the teacher, in nats per token.
     """
     questions = task.examination(settings.seeds)
     labels = questions.labels[:, :, None, None]
@@ -47,12 +47,12 @@ def examine(
 
 
 def diagnose(seen: Seen, overlap: int) -> dict[str, Tensor]:
-    """Mean distances of the student from the teacher on a batch, independent of the loss, [S] each.
+    """Mean distances between student and teacher on a batch, [S] each; they do not use the loss.
 
     Divergences and entropies are in nats.
 
     Args:
-        overlap: size of the compared top-k sets.
+        overlap: size k of the top-k sets that are compared.
     """
     student, teacher = seen.table.detach(), teacher_of(seen)
     sampled = seen.rollout.behaviour - taken(teacher, seen.rollout.actions)

@@ -1,6 +1,6 @@
-"""Settings of a run of opd: task, teacher, phases of training and measurement.
+"""Settings of a run of opd: task, teacher, phases of training, and evaluation.
 
-The names are those of the original's flags.
+Their names are those of the flags in the original.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ RULES = kinds.of_piece("opd")
 
 @dataclass(frozen=True)
 class PhaseOfRun:
-    """A run, and the loss settings of one of its phases."""
+    """A run and one of its losses, for checking the requirements of the loss."""
 
     run: "OpdSettings"
     rule: Rule
@@ -27,16 +27,16 @@ class PhaseOfRun:
 
 NEEDS: dict[str, Need[PhaseOfRun]] = {
     "several_tokens": Need(
-        "a top_k above 1; given a single token, its probability is always 1",
+        "a top_k above 1, because the probability of a single token among itself is always 1",
         lambda phase: phase.rule.k > 1,
     ),
     "truncates": Need(
-        "a top_k below the number of actions; else it is the exact divergence",
+        "a top_k below the number of actions; otherwise, it equals the exact divergence",
         lambda phase: phase.rule.k < phase.run.actions,
         degenerate=True,
     ),
     "ratios": Need(
-        "ratios other than 1 for its clip to act: inner_epochs above 1",
+        "ratios other than 1 for its clip to have an effect (inner_epochs above 1)",
         lambda phase: phase.run.inner_epochs > 1,
         degenerate=True,
     ),
@@ -44,13 +44,13 @@ NEEDS: dict[str, Need[PhaseOfRun]] = {
 
 
 class Phase(RuleSettings):
-    """One loss, from a given step on."""
+    """A phase of training: one loss, used from a given step on."""
 
     RULES = RULES
 
     method: str = Field("OPDReverseKL", description="name of the loss")
     start: int = Field(0, ge=0, description="first step with this loss")
-    label: str = Field("", description="the phase's name in the log; empty: the loss's name")
+    label: str = Field("", description="name of the phase in the log; empty: name of the loss")
 
     @property
     def name(self) -> str:
@@ -59,7 +59,7 @@ class Phase(RuleSettings):
 
 
 class OpdSettings(ArmSettings, TransformerSettings):
-    """One arm of opd for a set of seeds."""
+    """Settings of one arm of opd, for a set of seeds."""
 
     task: Literal["reversal", "soft_reversal", "format_answer"] = Field(
         "reversal", description="the task"
@@ -74,7 +74,7 @@ class OpdSettings(ArmSettings, TransformerSettings):
         1e-3, description="reversal, format_answer: total probability of wrong tokens"
     )
     teacher_temperature: float = Field(
-        1.0, gt=0, description="soft_reversal: distance at which a token's weight is 1/e"
+        1.0, gt=0, description="soft_reversal: distance at which the weight of a token is 1/e"
     )
     special_token_weight: float = Field(
         0.02, gt=0, description="soft_reversal: weight of all other tokens"
@@ -97,7 +97,7 @@ class OpdSettings(ArmSettings, TransformerSettings):
         return [phase.rule for phase in self.phases]
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
-        """Checks for all losses: (whether the run fails, message)."""
+        """Checks that do not depend on the loss: (whether the run fails the check, message)."""
         return (
             *super().refusals(),
             (
@@ -120,7 +120,7 @@ class OpdSettings(ArmSettings, TransformerSettings):
         )
 
     def unmet(self) -> list[str]:
-        """A line for each unmet degenerate requirement of a loss; others raise ValueError."""
+        """One line per violated degenerate requirement; raise ValueError for other violations."""
         return [
             note
             for phase in self.phases
@@ -131,14 +131,14 @@ class OpdSettings(ArmSettings, TransformerSettings):
 
     def _wrong_phases(self) -> Sequence[tuple[bool, str]]:
         if not self.phases:
-            return ((True, "phases: at least one is required"),)
+            return ((True, "phases: at least one phase is required"),)
         starts = [phase.start for phase in self.phases]
         rising = all(early < late for early, late in pairwise(starts))
         return (
-            (starts[0] != 0, f"phases: the first must start at step 0, not {starts[0]}"),
-            (not rising, f"phases: starts {starts} must be increasing"),
+            (starts[0] != 0, f"phases: the first phase must start at step 0, not {starts[0]}"),
+            (not rising, f"phases: `start` must increase, not {starts}"),
             (
                 starts[-1] >= self.num_steps,
-                f"phases: the start at step {starts[-1]} is not below num_steps {self.num_steps}",
+                f"phases: start {starts[-1]} must be below num_steps {self.num_steps}",
             ),
         )

@@ -1,4 +1,4 @@
-"""The three sequence tasks, with a teacher that knows the right answer."""
+"""Defines three sequence tasks and their teacher, which is computed from the right answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from hgrpo.formulas.batch import Questions
 from hgrpo.sandbox.opd.settings import OpdSettings
 from hgrpo.sandbox.tasks.sequences import SequenceTask
 
-# Number of inputs, fixed across evaluations, if there are too many to list.
+# Number of inputs in an evaluation if there are too many to use all; they are always the same.
 _DRAWN_INPUTS = 256
-# Relative increase of a content token's weight per id, so that no two weights are equal.
+# The weight of a content token increases by this share per id, so that no two weights are equal.
 _STEP = 1e-3
 
 
 @dataclass(frozen=True)
 class DistillTask:
-    """The configured task and teacher."""
+    """A task with its teacher, as configured."""
 
     settings: OpdSettings
 
@@ -50,16 +50,16 @@ class DistillTask:
 
 
 def smoothed(actions: int, epsilon: float) -> Tensor:
-    """1 - epsilon for the right token, and epsilon spread evenly over all others."""
+    """Probability 1 - epsilon for the right token, and epsilon shared equally by all others."""
     table = torch.full((actions, actions), epsilon / (actions - 1), dtype=torch.float64)
     return table.fill_diagonal_(1.0 - epsilon).log().float()
 
 
 def graded(content: int, actions: int, temperature: float, special: float) -> Tensor:
-    """Higher weights for content tokens closer to the right one on a circle.
+    """Probabilities that are higher for content tokens closer to the right one on a circle.
 
-    A content token a at circular distance d from the label has weight exp(-d / temperature) (1 +
-    0.001 a); other tokens have weight `special`.
+    A content token a at circular distance d from the right one has the weight exp(-d / temperature)
+    (1 + 0.001 a). Other tokens have the weight `special`.
     """
     ids = torch.arange(content, dtype=torch.float64)
     apart = (ids.unsqueeze(0) - ids.unsqueeze(1)).abs()

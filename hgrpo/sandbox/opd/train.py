@@ -29,11 +29,11 @@ class Trainer(PolicyTrainer):
 
     @property
     def evaluates(self) -> bool:
-        """Whether to evaluate before the next step: on schedule, or at the beginning of a phase."""
+        """Whether to evaluate before the next step: if scheduled, or at the start of a phase."""
         return self.step % self.settings.eval_every == 0 or self.step == self.phase.start
 
     def take_step(self) -> None:
-        """Sample a batch and update on it; evaluate before if due."""
+        """Sample a batch and update on it. If an evaluation is due, evaluate first."""
         s, due = self.settings, self.evaluates
         evaluation = self.examine() if due else {}
         batch = acquire.sample(s, self.task, self.policy, self.learner.leaf, self.step)
@@ -61,7 +61,6 @@ class Trainer(PolicyTrainer):
         return {"step": self.step, "phase": phase.name, "method": phase.method, "task": task}
 
     def _update(self, batch: Rollout, describe: bool) -> Columns:
-        """One update of all seeds; columns of the log."""
         s, phase = self.settings, self.phase
 
         def loss(weights: Tensor) -> Term:

@@ -1,1 +1,1 @@
-"""A teacher that knows the answer searches for rollouts from which a student can learn."""
+"""Pedagogy: a teacher who knows the answer searches for rollouts from which a student can learn."""

@@ -1,4 +1,4 @@
-"""The task hinted_arithmetic: sums modulo n, with a privileged view that contains the answer."""
+"""The task hinted_arithmetic: sums modulo n. The teacher's prompt contains the answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,10 +25,10 @@ class Questions(NamedTuple):
 
 @dataclass(frozen=True)
 class HintedArithmetic:
-    """Two numbers x0, x1 below n; the last tokens must be x0 + x1, x0 + 2 x1, ... modulo n.
+    """Given numbers x0, x1 below n, the last tokens must be x0 + x1, x0 + 2 x1, ... modulo n.
 
-    The student reads [x0, x1, QUERY], the teacher [x0, x1, HINT, answer, QUERY]. Tokens before the
-    answer are unconstrained.
+    The student's prompt is [x0, x1, QUERY], the teacher's is [x0, x1, HINT, answer, QUERY]. Tokens
+    before the answer may be anything.
     """
 
     settings: PedagogySettings
@@ -40,7 +40,7 @@ class HintedArithmetic:
 
     @property
     def actions(self) -> int:
-        """Numbers, QUERY and HINT."""
+        """Size of the vocabulary: the numbers, QUERY and HINT."""
         return self.modulus + 2
 
     @property
@@ -63,11 +63,11 @@ class HintedArithmetic:
     def draw(
         self, seeds: Sequence[int], purpose: draws.Purpose, name: Sequence[object], count: int
     ) -> Questions:
-        """`count` inputs for each seed; `name` is the name of the draw."""
+        """Draw `count` inputs for each seed; `name` is part of the random stream's name."""
         return self.questions(draws.integers(seeds, purpose, name, (count, 2), self.modulus))
 
     def questions(self, inputs: Tensor) -> Questions:
-        """Prompts and answers of inputs [S, N, 2]."""
+        """Return the prompts and answers for inputs [S, N, 2]."""
         times = torch.arange(1, self.settings.answer_len + 1)
         answers = (inputs[..., :1] + times * inputs[..., 1:]) % self.modulus
         query = torch.full_like(inputs[..., :1], self.modulus)
@@ -78,5 +78,5 @@ class HintedArithmetic:
         )
 
     def rewards(self, actions: Tensor, answers: Tensor) -> Tensor:
-        """1 if the last tokens are the answer, else 0: float [...] of actions [..., T]."""
+        """Rewards [...] of actions [..., T]: 1 if the last tokens are the answer, else 0."""
         return (actions[..., -answers.shape[-1] :] == answers).all(-1).float()

@@ -1,4 +1,4 @@
-"""Evaluation of student and teacher: greedy and sampled, on every input.
+"""Evaluates student and teacher, with greedy and sampled rollouts, on every input.
 
 Evaluations use their own random streams, so they do not affect training.
 """
@@ -30,16 +30,16 @@ class Examiner:
     policy: SequencePolicy
     seeds: Sequence[int]
     group_size: int
-    # As in the original, draw new inputs for every evaluation.
+    # Whether to draw new inputs for every evaluation, as the original does.
     draws_inputs: bool = False
 
     @torch.no_grad()
     def examine(self, weights: Tensor, view: View, step: int) -> dict[str, Tensor]:
-        """Columns of the log [S], with the original's names for each view.
+        """Columns of the log [S] for one view; their names are those of the original.
 
-        `entropy` is the mean entropy of a token in nats along the greedy rollout. `sampled_reward`
-        is the probability of a right answer, and `predicted_mixed_rate` the resulting probability
-        of different rewards within a group. Both are exact if all rollouts can be listed.
+        `entropy` is the mean entropy per token of the greedy rollout, in nats. `sampled_reward` is
+        the probability of a right answer, and `predicted_mixed_rate` the probability, derived from
+        it, that the rewards in a group differ. Both are exact if all rollouts can be enumerated.
         """
         questions = self._questions(view, step)
         done = self.policy.greedy(weights, questions.prompts[view])
@@ -84,10 +84,11 @@ def success(
     answers: Tensor,
     uniform: Tensor | None = None,
 ) -> Tensor:
-    """P(the last tokens are the answer | prompt), float [S, N].
+    """Probability that the last tokens are the answer, given the prompt, float [S, N].
 
-    Without `uniform`, the result is the exact sum over all sequences of unconstrained tokens.
-    Otherwise it is the mean over D sampled ones, each with the exact probability of the answer.
+    Without `uniform`, the result is exact: a sum over all sequences of tokens before the answer.
+    With `uniform`, it is the mean over D such sequences, which are sampled. Given a sequence, the
+    probability of the answer is always exact.
 
     Args:
         prompts: int64 [S, N, L].

@@ -1,4 +1,4 @@
-"""The training loop of pedagogy: evaluate, explore (teacher), imitate (student)."""
+"""The training loop of pedagogy: evaluate, let the teacher explore, let the student imitate."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ from hgrpo.sandbox.trainer import ArmTrainer, Columns
 
 
 class Trainer(ArmTrainer):
-    """Trains one arm; student and teacher start as copies of one policy with different views."""
+    """Trains one arm. Student and teacher start with equal weights but have different prompts."""
 
     settings: PedagogySettings
 
@@ -37,7 +37,7 @@ class Trainer(ArmTrainer):
         )
 
     def take_step(self) -> None:
-        """All updates of one training step; evaluate before if due."""
+        """Make all updates of one training step. If an evaluation is due, evaluate first."""
         s = self.settings
         due = self.step % s.eval_every == 0
         columns = self.examine() if due else {}
@@ -53,7 +53,7 @@ class Trainer(ArmTrainer):
 
     @torch.no_grad()
     def sample(self, view: View, name: Sequence[object], groups: int, size: int) -> Rollout:
-        """Sample `groups` groups of `size` rollouts of the policy with the view."""
+        """Sample `groups` groups of `size` rollouts from the policy that has this view."""
         s = self.settings
         questions = self.task.draw(s.seeds, "data", name, groups)
         uniform = draws.uniform(s.seeds, "action", name, (groups, size, 1, s.completion_len))
@@ -71,12 +71,12 @@ class Trainer(ArmTrainer):
         )
 
     def see(self, batch: Rollout, view: View, weights: Tensor) -> Seen:
-        """The batch under `weights` with the view."""
+        """Compute the log-probs of the batch under `weights`, with the prompts of the view."""
         table = self.policy.table(weights, batch.inputs[view], batch.actions)
         return Seen(batch, table, torch.zeros(()), torch.ones(batch.actions.shape[-1]))
 
     def lesson(self, batch: Rollout) -> tuple[Rollout, Columns]:
-        """The teacher's batch with rewards computed by the frozen student."""
+        """Replace the rewards of the teacher's batch by those that the frozen student implies."""
         with torch.no_grad():
             table = self.see(batch, "student", self.learners["student"].weights).table
             paid, metrics = self.rule.pay(batch.clean, table, batch.actions)
@@ -95,9 +95,9 @@ class Trainer(ArmTrainer):
         return {"step": self.step, "method": self.settings.method, "task": self.task.name}
 
     def _explore(self, view: View, part: int) -> Columns:
-        """Update a policy on its own rollouts, by lessons (teacher) or success (student)."""
+        """Update a policy on its own rollouts, rewarded by `lesson` (teacher) or success."""
         s = self.settings
-        # The name excludes the view, so that arms explore the same inputs.
+        # The name does not contain the view, so that all arms explore the same inputs.
         batch = self.sample(view, (self.step, part), s.groups, s.group_size)
         metrics: Columns = {}
         if view == "teacher":
@@ -117,7 +117,6 @@ class Trainer(ArmTrainer):
         return metrics
 
     def _assimilate(self, part: int) -> Columns:
-        """Update the student to imitate fresh rollouts of the teacher."""
         s = self.settings
         batch = self.sample("teacher", ("imitation", self.step, part), s.batch_size, 1)
         done = self._update("student", batch, self.rule.imitate)
@@ -147,5 +146,5 @@ class Trainer(ArmTrainer):
 
 
 def _varied(rewards: Tensor) -> Tensor:
-    """Share [S] of groups with different rewards, from rewards [S, N, K]."""
+    """Share [S] of groups whose rewards [S, N, K] are not all equal."""
     return (rewards.amax(-1) > rewards.amin(-1)).float().mean(1)

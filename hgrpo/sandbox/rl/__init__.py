@@ -1,1 +1,1 @@
-"""Comparison of 31 update rules on bandits and short sequences, with detailed logs."""
+"""Compares 31 update rules on bandits and short sequences, with detailed logs."""

@@ -1,4 +1,4 @@
-"""Sampling a fresh batch: data, actions, candidates, rewards and reward noise."""
+"""Samples fresh batches: inputs, actions, candidates, rewards and reward noise."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.tasks.task import Task, expected_rewards
 
 VIEW = "policy"
-# Rewards of a group with a smaller deviation count as equal.
+# If the rewards of a group have a smaller standard deviation, they count as equal.
 _EQUAL = 1e-6
 
 
@@ -52,17 +52,17 @@ def sample(settings: RlSettings, task: Task, policy: Policy, weights: Tensor, st
 
 
 def without_noise(settings: RlSettings, task: Task, rollout: Rollout) -> Rollout:
-    """The batch without reward noise."""
+    """Return the batch with noise-free rewards."""
     whole = replace(rollout, rewards=rollout.clean, keep=torch.ones_like(rollout.keep))
     earned = task.rewards(rollout.actions, rollout.labels[:, :, None, None])[..., 0]
     return _compared(settings, whole, earned)
 
 
 def _compared(settings: RlSettings, rollout: Rollout, uncharged: Tensor) -> Rollout:
-    """For a grouped rule: the batch with `mixed` [S, N], 1 for groups with different rewards.
+    """For a grouped rule, set `mixed` [S, N] of the batch: 1 for groups with different rewards.
 
-    With `compat: reference`, the other groups are excluded unless all are equal, and groups are
-    compared by `uncharged` rewards [S, N, K], before the task's penalties.
+    With `compat: reference`, these are determined by `uncharged` rewards [S, N, K], i.e. before the
+    task's penalties, and all other groups are excluded unless there are only such groups.
     """
     if not settings.rule.grouped:
         return rollout
@@ -78,7 +78,7 @@ def _compared(settings: RlSettings, rollout: Rollout, uncharged: Tensor) -> Roll
 def _expected(
     settings: RlSettings, task: Task, policy: Policy, weights: Tensor, questions: Questions
 ) -> Tensor | None:
-    """E[R | input] without noise: exact for `baseline: exact`, else the task's closed form."""
+    """E[R | input] without noise: exact for `baseline: exact`, else the closed form, if any."""
     if settings.baseline == "exact":
         return expected_rewards(task, policy, weights, questions)
     return None if settings.reward_noise else task.stated(policy, weights, questions)
@@ -87,7 +87,7 @@ def _expected(
 def _candidates(
     settings: RlSettings, task: Task, sampled: Sampled, questions: Questions, step: int
 ) -> Candidates:
-    """`group_size` candidates for every next token; the first is the sampled one."""
+    """Draw `group_size` candidates for every token; the first one is the sampled token."""
     shape = (*sampled.actions.shape[1:], settings.group_size - 1)
     uniform = draws.uniform(settings.seeds, "candidate", (step,), shape)
     more = draws.pick(sampled.table.unsqueeze(-2), uniform)
@@ -110,10 +110,10 @@ def corrupt(
 ) -> Tensor:
     """Add noise to clean rewards [S, N, K].
 
-    label_flip replaces r by 1 - r, and random_reward by a draw from [0, 1). The other modes set the
-    reward of a wrong sample to 1 if it has a mark: action 0 (false_positive_action0), the separator
-    (false_positive_rare_token), or the first input token as first action (spurious_feature; on
-    bandits action 0).
+    label_flip replaces a reward r by 1 - r, and random_reward by a draw from [0, 1). The other
+    modes set the reward of a wrong sample to 1 if the sample contains action 0
+    (false_positive_action0) or the separator (false_positive_rare_token), or if its first action is
+    the first input token or, on bandits, action 0 (spurious_feature).
 
     Args:
         draws: uniform [S, N, K, 2]. The first determines whether noise is applied; the second is
@@ -133,7 +133,7 @@ def corrupt(
 
 
 def _marked(mode: str, task: Task, questions: Questions, actions: Tensor) -> Tensor:
-    """Whether each rollout [S, N, K] has the mark rewarded in this mode."""
+    """Whether each rollout [S, N, K] has the property that this mode rewards."""
     first = actions[..., 0, 0]
     if mode == "spurious_feature":
         if task.separator is None:
@@ -144,7 +144,7 @@ def _marked(mode: str, task: Task, questions: Questions, actions: Tensor) -> Ten
 
 
 def false_rates(rewards: Tensor, clean: Tensor, right: Tensor) -> dict[str, Tensor]:
-    """Shares [S] of wrong samples with increased, and right samples with decreased rewards.
+    """Shares [S] of wrong samples whose reward is increased, and of right ones with a lower one.
 
     Args:
         right: bool [S, N, K].

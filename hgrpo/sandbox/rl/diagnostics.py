@@ -1,7 +1,7 @@
-"""Diagnostics of a rule's gradient: its location, its alignment, and its effect on entropy.
+"""Diagnoses a rule's gradient: where it is large, its alignment, and its effect on entropy.
 
-Gradients are those of losses, so a positive cosine means that the rule's step also reduces the
-other loss.
+All gradients are gradients of losses, so a positive cosine means that a step of the rule also
+reduces the other loss.
 """
 
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from hgrpo.sandbox.rl.tasks.task import can_list, every_output
 if TYPE_CHECKING:
     from hgrpo.sandbox.rl.train import Trainer
 
-# Default clip band for rules without one.
+# The clip band that is assumed for rules without a clip.
 _LOW, _HIGH = 0.2, 0.28
 _BUCKETS = ("low", "mid", "high")
 
@@ -29,12 +29,14 @@ _BUCKETS = ("low", "mid", "high")
 def gradient_columns(trainer: "Trainer", batch: Rollout) -> dict[str, Tensor]:
     """Columns [S] about the rule's gradient on a batch.
 
-    cos_method_ce: cosine with the gradient of the cross-entropy to the labels, on the same inputs.
-    cos_method_clean: cosine with the rule's own gradient for noise-free rewards, which also
-    determine the included rollouts. cos_method_exact: cosine with the gradient of -E[R] on the same
-    inputs, if outputs can be listed; R is noise-free and includes the task's penalties. true_signal
-    and false_signal: see `_signals`. mass_*: share of the norm of the gradient over logits, by
-    terciles of surprisal, by the sign of the advantage (see `token_advantages`), and by position.
+    - cos_method_ce: cosine with the gradient of the cross-entropy to the labels, on these inputs.
+    - cos_method_clean: cosine with the gradient of the same rule for noise-free rewards, which also
+      determine which rollouts are included.
+    - cos_method_exact: cosine with the gradient of -E[R] on the same inputs, if all outputs can be
+      enumerated. R is noise-free and includes the task's penalties.
+    - true_signal, false_signal: see `_signals`.
+    - mass_*: shares of the norm of the gradient over logits, by terciles of surprisal, by the sign
+      of the advantage (see `token_advantages`), and by position.
     """
     weights = trainer.weights.clone().requires_grad_()
     seen = trainer.see(batch, weights)
@@ -60,17 +62,17 @@ def _of_struck(seen: Seen, weights: Tensor, on_table: Tensor) -> Tensor:
     """The part of the rule's gradient, [S, P], from rollouts whose reward was changed by noise.
 
     Args:
-        on_table: the gradient over log-probs, with the rule's weights for all rewards.
+        on_table: the gradient with respect to log-probs, computed from all rewards.
     """
     struck = seen.over_tokens((seen.rollout.rewards != seen.rollout.clean).float())
     return torch.autograd.grad(seen.table, weights, on_table * struck.unsqueeze(-1))[0]
 
 
 def _signals(gradient: Tensor, struck: Tensor, exact: Tensor) -> dict[str, Tensor]:
-    """Columns [S]: true and false signal of an update, in units of a gradient.
+    """Columns [S]: true and false signal of an update, in the units of a gradient.
 
-    true_signal is the component of the noise-free rollouts' gradient along the exact gradient.
-    false_signal is the norm of the noisy rollouts' gradient.
+    true_signal is the component, along the exact gradient, of the gradient from rollouts without
+    noise. false_signal is the norm of the gradient from rollouts with noise.
     """
     along = torch.nn.functional.normalize(exact, dim=1)
     return {
@@ -83,8 +85,8 @@ def ratio_columns(rule: Rule, seen: Seen) -> dict[str, Tensor]:
     """Columns [S]: shares of ratios below and above the rule's clip band, and the largest ratio.
 
     Args:
-        rule: the rule; without a clip, the band is from 0.8 to 1.28.
-        seen: the batch under the weights of an update.
+        rule: the rule. If it has no clip, the band is from 0.8 to 1.28.
+        seen: the batch under the weights of the update.
     """
     band = rule.model_dump()
     clip = band.get("clip")
@@ -99,10 +101,10 @@ def ratio_columns(rule: Rule, seen: Seen) -> dict[str, Tensor]:
 
 
 def token_advantages(trainer: "Trainer", seen: Seen) -> Tensor:
-    """The advantage of each token, without a gradient, [S, N, K, M, T].
+    """The advantage of each token, detached, [S, N, K, M, T].
 
-    The rule's own advantage if it credits tokens. Otherwise the reward, centred within its group
-    for grouped rules, or minus the baseline.
+    If the rule assigns credit to tokens, this is its own advantage. Otherwise, it is the reward,
+    centred within its group (grouped rules) or minus the baseline (other rules).
     """
     credit = trainer.rule.token_credit(seen)
     if credit is not None:
@@ -113,11 +115,12 @@ def token_advantages(trainer: "Trainer", seen: Seen) -> Tensor:
 
 
 def entropy_columns(before: Seen, after: Tensor, advantages: Tensor) -> dict[str, Tensor]:
-    """Columns [S]: changes of entropy at a batch's prefixes by the updates on it, in nats.
+    """Columns [S]: how updates on a batch change the entropy at its prefixes, in nats.
 
-    cov_prob_delta_logit is the covariance, over sampled tokens, of a token's prior probability with
-    the change of its log-prob. entropy_drop_*: mean decrease of entropy for positive and negative
-    advantages, and by terciles of surprisal and delight; NaN without such tokens.
+    cov_prob_delta_logit is the covariance, over sampled tokens, between the probability of a token
+    before the updates and the change in its log-prob. entropy_drop_* is the mean decrease in
+    entropy at tokens with positive or negative advantages, and by terciles of surprisal and
+    delight; NaN if there are no such tokens.
 
     Args:
         before: the batch before the first update.
@@ -161,7 +164,7 @@ def terciles(values: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _mass(trainer: "Trainer", seen: Seen, on_table: Tensor) -> dict[str, Tensor]:
-    """Shares of the gradient over logits; `on_table` is the gradient over log-probs."""
+    """Columns mass_*; `on_table` is the gradient with respect to log-probs."""
     through = on_table - seen.table.detach().exp() * on_table.sum(-1, keepdim=True)
     size = through.norm(dim=-1)
     advantages = token_advantages(trainer, seen)
@@ -198,12 +201,12 @@ def oracle_gradient(trainer: "Trainer", batch: Rollout) -> Tensor:
 def exact_gradient(trainer: "Trainer", batch: Rollout) -> Tensor:
     """Gradient of -E[R] on the batch's inputs, summed over all outputs.
 
-    The task's penalty depends on the policy, but requires no further term, because the mean of the
-    gradient of log p is 0.
+    The task's penalty depends on the policy. This adds no term to the gradient, because the
+    expected gradient of log p is 0.
     """
     weights = trainer.weights.clone().requires_grad_()
     total = torch.zeros_like(weights)
-    # One input at a time, because the graph of all outputs of all inputs would take gigabytes.
+    # Inputs are processed one at a time, because the graph of all outputs would take gigabytes.
     parts = zip(batch.inputs[VIEW].split(1, 1), batch.labels.split(1, 1), strict=True)
     for part in parts:
         chances, rewards = every_output(trainer.task, trainer.policy, weights, Questions(*part))

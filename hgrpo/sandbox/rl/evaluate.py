@@ -1,4 +1,4 @@
-"""Evaluation of the greedy and the sampled policy, on all inputs if they can be listed.
+"""Evaluates the greedy and the sampled policy, on all inputs if there are few enough.
 
 Evaluations use their own random streams, so they do not affect training.
 """
@@ -16,8 +16,8 @@ from hgrpo.sandbox import draws
 from hgrpo.sandbox.policies import Inputs, Policy, Sampled
 from hgrpo.sandbox.rl.tasks.task import Task, can_list, output_count
 
-# Number of outputs of all seeds in one pass; passes that fit into the CPU cache are faster. Listed
-# outputs share most of their tokens.
+# Number of sampled or enumerated outputs, over all seeds, in one pass. Passes that fit into the CPU
+# cache are faster. Enumerated outputs share most of their tokens.
 _DRAWN_AT_ONCE = 1280
 _LISTED_AT_ONCE = 10_000
 # Maximum number of (input, output) pairs for exact expectations.
@@ -33,11 +33,11 @@ class Examiner:
     policy: Policy
     seeds: Sequence[int]
     first: Tensor
-    # As in the original, draw new inputs for every evaluation.
+    # Whether to draw new inputs for every evaluation, as the original does.
     draws_inputs: bool = False
 
     def questions(self, step: int) -> Questions:
-        """Inputs of all seeds, with a seed axis that may be broadcast."""
+        """Inputs of the evaluation; the seed axis has size 1 if all seeds have the same inputs."""
         if self._redraws:
             return self.task.draw(self.seeds, ("evaluation", step), _REFERENCE_INPUTS)
         questions, _ = self.task.examination()
@@ -45,12 +45,12 @@ class Examiner:
 
     @property
     def _redraws(self) -> bool:
-        """Whether each evaluation draws new inputs; a bandit has a fixed set."""
+        """Whether each evaluation draws new inputs, which is not possible for bandits."""
         return self.draws_inputs and self.task.separator is not None
 
     @cached_property
     def lists_outputs(self) -> bool:
-        """Whether expectations over the sampled policy are exact."""
+        """Whether all outputs are enumerated, so that expectations over the policy are exact."""
         inputs = self.questions(0).labels.shape[1]
         return can_list(self.task) and output_count(self.task) * inputs <= _MOST_PAIRS
 
@@ -58,10 +58,10 @@ class Examiner:
     def examine(self, weights: Tensor, step: int) -> dict[str, Tensor]:
         """Columns of the log, [S] each.
 
-        `entropy` is the mean entropy of a token in nats along the greedy output, `policy_entropy`
-        along sampled outputs, and `sequence_entropy` the entropy of a whole output.
+        `entropy` is the mean entropy per token along the greedy output, `policy_entropy` that along
+        sampled outputs, and `sequence_entropy` the entropy of a whole output, all in nats.
         `sep_probability` is the mean probability of the separator along sampled outputs, and
-        `kl_from_init` the KL of an output to the initial policy in nats.
+        `kl_from_init` the KL divergence of outputs to the initial policy, in nats.
         """
         questions = self.questions(step)
         labels = questions.labels[:, :, None, None]
@@ -78,7 +78,7 @@ class Examiner:
     def _act(self, weights: Tensor, questions: Questions, step: int) -> tuple[Sampled, Sampled]:
         """Outputs of the greedy and the sampled policy.
 
-        The latter are all outputs if they are listed, else one sampled output per input.
+        For the sampled policy, these are all outputs if enumerated, else one sample per input.
         """
         policy, listed = self.policy, self.lists_outputs
         shape = (questions.labels.shape[1], 1, 1, self.task.horizon)
@@ -98,7 +98,6 @@ class Examiner:
         return Sampled(likeliest, greedy_table), Sampled(actions, table)
 
     def _parts(self, *tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
-        """Split tensors [S, N, ...] along inputs into parts for one pass."""
         size = _DRAWN_AT_ONCE // len(self.seeds)
         if self.lists_outputs:
             size = _LISTED_AT_ONCE // (len(self.seeds) * output_count(self.task))
@@ -106,18 +105,18 @@ class Examiner:
 
     @cached_property
     def _first(self) -> list[Inputs]:
-        """`_of_first` of a fixed set of inputs."""
+        """The result of `_of_first` for a fixed set of inputs, which is computed once."""
         return self._of_first(self.questions(0).inputs)
 
     def _of_first(self, inputs: Tensor) -> list[Inputs]:
-        """The initial policy's table of all outputs, [S, N, K, M, T, V], or readings by part."""
+        """The initial policy's log-probs of all outputs, or its readings of the inputs, by part."""
         parts = self._parts(inputs)
         if self.lists_outputs:
             return [torch.cat([self.policy.listed(self.first, some).table for (some,) in parts], 1)]
         return [self.policy.read(self.first, some) for (some,) in parts]
 
     def _before(self, questions: Questions, done: Sampled) -> Tensor:
-        """Log-probs under the initial weights along the outputs of the sampled policy."""
+        """Log-probs, under the initial weights, of the outputs of the sampled policy."""
         first = self._of_first(questions.inputs) if self._redraws else self._first
         if self.lists_outputs:
             return first[0]
@@ -125,7 +124,6 @@ class Examiner:
         return torch.cat([self.policy.table(self.first, read, some) for read, (some,) in parts], 1)
 
     def _sampled(self, questions: Questions, done: Sampled) -> dict[str, Tensor]:
-        """Columns of the sampled policy; listed outputs are weighted by probability."""
         labels = questions.labels[:, :, None, None]
         errors = self.task.errors(done.actions, labels)
         if self.lists_outputs:

@@ -1,4 +1,4 @@
-"""The command `rl_oracle`: single samples against the oracle."""
+"""The command `rl_oracle`, which compares the update of each sample with the oracle's."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,13 +37,13 @@ class OracleOptions(cli.Options):
     """Options of the command in addition to the settings of the run."""
 
     train_steps: tuple[Annotated[int, Field(ge=0)], ...] = Field(
-        (0, 100, 500), min_length=1, description="steps, by comma"
+        (0, 100, 500), min_length=1, description="steps, separated by commas"
     )
-    output: Path = Field(Path("samples.csv"), description="file of rows")
+    output: Path = Field(Path("samples.csv"), description="CSV file to write")
 
 
 def run(words: Sequence[str]) -> None:
-    """Train, write a row for each sample, and print the correlations with delight."""
+    """Train, write one row per sample, and print the correlations with delight."""
     models = (RlSettings, OracleOptions)
     typed = cli.read_flags("rl_oracle", words, models, TEXT, _DEFAULTS, _DERIVED)
     options = validate(OracleOptions, cli.of_model(OracleOptions, typed), "rl_oracle")

@@ -1,10 +1,10 @@
-"""The per-sample oracle study: does a sample's own update reduce the cross-entropy to labels?
+"""Measures whether the update of a single sample would reduce the cross-entropy to the labels.
 
-At selected steps of a run, each sample's gradient of log p in a fresh batch is compared with the
-gradient of the cross-entropy to the labels. The oracle's direction is that of descent: with a
-positive `projection`, raising the sample's log-prob reduces the cross-entropy. The original uses
-the direction of ascent, so its projections have the opposite sign. `update_projection` is the
-advantage times the projection, i.e. the effect of a policy gradient update on this sample.
+At selected steps of a run, the gradient of log p of each sample in a fresh batch is projected onto
+the oracle's direction, along which the cross-entropy to the labels decreases. If `projection` is
+positive, raising the log-prob of the sample reduces the cross-entropy. In the original, projections
+have the opposite sign. `update_projection` is the advantage times the projection, i.e. the effect
+of a policy gradient update on this sample.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from hgrpo.sandbox.rl.diagnostics import oracle_gradient
 from hgrpo.sandbox.rl.train import Trainer
 from hgrpo.sandbox.trainer import Row
 
-# Number of samples with gradients in memory at the same time.
+# Number of samples whose gradients are in memory at the same time.
 _AT_ONCE = 64
 
 
@@ -38,7 +38,7 @@ def study(
 
 
 def samples(trainer: Trainer) -> list[Row]:
-    """One row for each sample of the batch of the trainer's next step."""
+    """Sample the batch of the trainer's next step; return one row per sample."""
     s = trainer.settings
     batch = acquire.sample(s, trainer.task, trainer.policy, trainer.weights, trainer.step)
     seen = trainer.see(batch, trainer.weights)
@@ -61,9 +61,9 @@ def samples(trainer: Trainer) -> list[Row]:
 
 
 def projections(trainer: Trainer, batch: Rollout) -> Tensor:
-    """Inner product of each sample's gradient of log p with the oracle's descent, [S, N * K].
+    """Inner products of the gradients of log p with the oracle's direction, [S, N * K].
 
-    The weights are repeated, so that every sample is its own seed with its own gradient.
+    The weights are repeated once per sample, so that each sample gets its own gradient.
     """
     oracle = oracle_gradient(trainer, batch)
     inputs, products = batch.inputs[acquire.VIEW], []
@@ -95,5 +95,5 @@ def correlations(rows: Sequence[Row]) -> list[Row]:
 
 
 def _rows(seen: Seen, values: Tensor) -> Tensor:
-    """Sums over the tokens of each rollout, without a gradient, [S, N * K]."""
+    """Sum values over the tokens of each rollout, detached, [S, N * K]."""
     return (values * seen.rollout.mask).sum((-1, -2)).flatten(1).detach()

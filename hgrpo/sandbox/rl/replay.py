@@ -1,4 +1,4 @@
-"""Delayed batches: a queue with a fixed delay, and prioritised replay."""
+"""Delays batches, by a queue with a fixed delay or by a prioritised replay buffer."""
 
 import torch
 from torch import Tensor
@@ -11,9 +11,10 @@ from hgrpo.sandbox.rl.settings import RlSettings
 class Supply:
     """Receives the fresh batch of each step, and returns the batch to train on.
 
-    Without replay, the batch has age `delay`. With replay, each seed draws one whole batch by
-    priority, with an age of at least `delay` and `replay_min_age`. Fresh batches are used until
-    such a batch exists, and before `replay_start`.
+    Without replay, the returned batch is `delay` steps old. With replay, each seed draws a batch
+    with a probability proportional to its priority, among batches whose age is at least `delay` and
+    `replay_min_age`. The fresh batch is returned if there is no such batch, or before step
+    `replay_start`.
     """
 
     def __init__(self, settings: RlSettings):
@@ -24,11 +25,10 @@ class Supply:
 
     @property
     def _room(self) -> int:
-        """Maximum number of stored batches."""
         return self.settings.replay_capacity or self.settings.delay + 1
 
     def next(self, fresh: Rollout, step: int) -> tuple[Rollout, dict[str, Tensor]]:
-        """The batch to train on, and metrics [S] of replay (`trained_age_*`: batches by age)."""
+        """Return the batch to train on, and metrics [S] of replay, e.g. batch counts by age."""
         batch, metrics = self._next(fresh, step)
         self.trained.scatter_add_(1, batch.age.unsqueeze(1), torch.ones_like(self.trained[:, :1]))
         if self.settings.replay_capacity > 1:
@@ -58,7 +58,6 @@ class Supply:
         return choose(self.kept, which, torch.tensor([ages[index] for index in which]))
 
     def _priority(self, batch: Rollout, age: int) -> Tensor:
-        """The priority of a batch, at least 0, [S]."""
         kind = self.settings.replay_priority
         if kind == "uniform":
             return torch.ones(len(batch.age))

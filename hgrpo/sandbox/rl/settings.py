@@ -1,6 +1,6 @@
-"""Settings of a run of rl: task, rule, acquisition and measurement.
+"""Settings of a run of rl: task, rule, sampling and evaluation.
 
-The names are those of the original's flags.
+Their names are those of the flags in the original.
 """
 
 from typing import Literal
@@ -26,60 +26,60 @@ def _replay(run: "RlSettings") -> bool:
 
 
 NEEDS: dict[str, Need["RlSettings"]] = {
-    "groups": Need("groups: group_size above 1", lambda run: run.group_size > 1),
+    "groups": Need("groups (group_size above 1)", lambda run: run.group_size > 1),
     "no_replay": Need(
-        "fresh groups: replay_capacity 0; the skills of a replayed group are those of an old "
-        "policy",
+        "fresh groups (replay_capacity 0), because a replayed group reflects the skills of an "
+        "older policy",
         lambda run: not _replay(run),
     ),
     "sequences": Need("a task with sequences, not a bandit", lambda run: run.task not in BANDITS),
-    "bandit": Need("a bandit: task mnist or lm_bandit", lambda run: run.task in BANDITS),
+    "bandit": Need("a bandit (task mnist or lm_bandit)", lambda run: run.task in BANDITS),
     "digits": Need("task mnist", lambda run: run.task == "mnist"),
     "token_rewards": Need(
-        "the fractional reward of token_reversal or masked_reversal: binary_reward false",
+        "the fractional reward of token_reversal or masked_reversal (binary_reward false)",
         lambda run: run.task in REVERSALS and not run.binary_reward,
     ),
     "right_or_wrong": Need(
-        "a reward that is 0 or 1: a bandit, or a reversal with binary_reward true",
+        "a reward that is 0 or 1 (a bandit, or a reversal with binary_reward true)",
         lambda run: run.task in BANDITS or (run.task in REVERSALS and run.binary_reward),
     ),
-    "clean": Need("rewards without noise: reward_noise 0", lambda run: run.reward_noise == 0),
+    "clean": Need("rewards without noise (reward_noise 0)", lambda run: run.reward_noise == 0),
     "on_policy": Need(
-        "fresh batches: delay 0 and replay_capacity 0",
+        "fresh batches (delay 0 and replay_capacity 0)",
         lambda run: run.delay == 0 and not _replay(run),
     ),
-    "one_epoch": Need("one pass a batch: inner_epochs 1", lambda run: run.inner_epochs == 1),
+    "one_epoch": Need("one update per batch (inner_epochs 1)", lambda run: run.inner_epochs == 1),
     "no_diagnostics": Need("diagnostics false", lambda run: not run.diagnostics),
     "no_kl": Need("kl_weight 0", lambda run: run.kl_weight == 0),
-    "replay": Need("a replay buffer: replay_capacity above 0", _replay),
+    "replay": Need("a replay buffer (replay_capacity above 0)", _replay),
     "ages": Need(
-        "batches that age: replay_capacity or delay above 0",
+        "batches of age above 0 (replay_capacity or delay above 0)",
         lambda run: _replay(run) or run.delay > 0,
     ),
     "two_survivors": Need(
-        "a screen that, with entropy_diagnostics, lets two samples pass on average: kondo_keep "
-        "times batch_size at least 2",
+        "at least two samples that pass the screen on average, if entropy_diagnostics is true "
+        "(kondo_keep times batch_size of at least 2)",
         lambda run: not run.entropy_diagnostics or run.rule.keep * run.batch_size >= 2,
     ),
     "off_policy": Need(
-        "ratios other than 1: inner_epochs above 1, delay or replay_capacity above 0",
+        "ratios other than 1 (inner_epochs above 1, or delay or replay_capacity above 0)",
         lambda run: run.inner_epochs > 1 or 0 < run.delay < run.num_steps or _replay(run),
         degenerate=True,
     ),
     "ages_vary": Need(
-        "batches of different ages: replay_capacity above the larger of delay and replay_min_age, "
-        "plus 1",
+        "batches of different ages (replay_capacity above the larger of delay and "
+        "replay_min_age, plus 1)",
         lambda run: run.replay_capacity > max(run.delay, run.replay_min_age) + 1,
         degenerate=True,
     ),
     "filter_acts": Need(
-        "an uncertainty_threshold below 0.5, the largest deviation of rewards in [0, 1]",
+        "an uncertainty_threshold below 0.5, the maximum standard deviation of rewards in [0, 1]",
         lambda run: run.rule.threshold < _LARGEST_DEVIATION,
         degenerate=True,
     ),
     "filter_compares": Need(
-        "a deviation of each group (group_size above 1 with grouped true); that of the whole "
-        "batch switches all of it",
+        "groups (group_size above 1 with grouped true); otherwise, it filters either all or none "
+        "of a batch",
         lambda run: run.grouped and run.group_size > 1,
         degenerate=True,
     ),
@@ -87,7 +87,7 @@ NEEDS: dict[str, Need["RlSettings"]] = {
 
 
 class RlSettings(RunSettings, TransformerSettings):
-    """One arm of rl for a set of seeds."""
+    """Settings of one arm of rl, for a set of seeds."""
 
     RULES = RULES
     NEEDS = NEEDS
@@ -100,7 +100,7 @@ class RlSettings(RunSettings, TransformerSettings):
     num_steps: int = Field(1000, gt=0, description="number of sampled batches")
     batch_size: int = Field(100, gt=0, description="rollouts per batch")
     lr: float = Field(1e-3, gt=0, description="learning rate of Adam")
-    seeds: Seeds = Field((0, 1, 2, 3, 4), description="trained at once")
+    seeds: Seeds = Field((0, 1, 2, 3, 4), description="seeds, which are trained in parallel")
     baseline: Literal["zero", "constant", "expected", "collision", "group", "exact"] = Field(
         "expected",
         description="baseline of REINFORCE, DG and their variants. zero: 0; constant: 0.5; "
@@ -110,9 +110,9 @@ class RlSettings(RunSettings, TransformerSettings):
         "over all outputs if necessary",
     )
     diagnostics: bool = Field(
-        False, description="log the comparison of gradients with the oracle's"
+        False, description="log comparisons of the gradient with the oracle's gradient"
     )
-    entropy_diagnostics: bool = Field(False, description="log the changes of entropy by updates")
+    entropy_diagnostics: bool = Field(False, description="log how updates change the entropy")
     hidden: int = Field(50, gt=0, description="units per hidden layer of the bandit's net")
     replay_capacity: int = Field(
         0, ge=0, description="number of batches in the replay buffer; 0: no replay"
@@ -135,7 +135,7 @@ class RlSettings(RunSettings, TransformerSettings):
             "spurious_feature",
             *_RARE,
         )
-    ] = Field("none", description="the effect of noise on a reward")
+    ] = Field("none", description="how noise changes a reward")
     group_size: int = Field(4, gt=0, description="rollouts per group, or candidates per prefix")
     grouped: bool = Field(
         False, description="sample groups also for rules that do not compare rollouts"
@@ -169,7 +169,7 @@ class RlSettings(RunSettings, TransformerSettings):
         return self.rule.grouped or (self.grouped and not self.rule.candidates)
 
     def unmet(self) -> list[str]:
-        """Reasons why the run is degenerate; raise ValueError if that is not allowed."""
+        """Reasons why the run is degenerate; raise ValueError if this is not allowed."""
         notes = super().unmet()
         if self.delay >= self.num_steps:
             line = f"delay {self.delay} has no effect, because num_steps is {self.num_steps}"
@@ -179,7 +179,7 @@ class RlSettings(RunSettings, TransformerSettings):
         return notes
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
-        """Checks for all rules: (whether the run fails, message)."""
+        """Checks that do not depend on the rule: (whether the run fails the check, message)."""
         noisy, mode = self.reward_noise > 0, self.reward_noise_mode
         horizon = 1 if self.task in BANDITS else self.seq_len
         listed = (self.vocab_size + 1) ** horizon <= MOST_OUTPUTS
@@ -226,7 +226,7 @@ class RlSettings(RunSettings, TransformerSettings):
         )
 
     def _unread(self) -> list[tuple[bool, str]]:
-        """Settings not applicable to the run's task, rule or replay, each with its message."""
+        """Checks for settings that the run's task, rule or replay does not use."""
         sequences, text = self.task not in BANDITS, self.task == "lm_bandit"
         replays, rule = self.replay_capacity > 0, self.rule
         return [

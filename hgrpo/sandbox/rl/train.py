@@ -117,7 +117,6 @@ class Trainer(PolicyTrainer):
 
     @property
     def _evaluations(self) -> int:
-        """Number of evaluations before this step's."""
         return (self.step - self.settings.delay) // self.settings.eval_every
 
     @torch.no_grad()
@@ -141,7 +140,6 @@ class Trainer(PolicyTrainer):
         self.stopped = torch.where(stops, self.step, self.stopped)
 
     def _describe(self, batch: Rollout) -> dict[str, Tensor]:
-        """Columns of the log about the training batch."""
         labels = batch.labels[:, :, None, None]
         right = self.task.right(batch.actions, labels)[..., 0]
         columns = {

@@ -82,7 +82,7 @@ def _run(rows: pd.DataFrame, x: str, column: str) -> pd.DataFrame:
 
 
 def _numbered(rows: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The last values of the columns `name`_0, `name`_1, ..., as the points of a curve.
+    """The last values in the columns `name`_0, `name`_1, ..., as the points of a curve.
 
     Columns are seed, place, x and value; `place` and x are the number in the column's name.
     """

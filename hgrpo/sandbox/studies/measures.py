@@ -1,4 +1,4 @@
-"""One number per seed from the rows of a run: a value, mean, slope, or time to a threshold."""
+"""Computes one number per seed from the rows of a run, e.g. a mean or a time to a threshold."""
 
 from dataclasses import dataclass
 
@@ -60,16 +60,15 @@ def measure(rows: pd.DataFrame, metric: Metric, arm: str) -> Measured:
 
 
 def horizon(*arms: Measured) -> float:
-    """The time up to which it is known for all seeds whether they reached the threshold.
+    """Time up to which it is known, for all seeds, whether they have reached the threshold.
 
-    It is inf if all seeds reached it, and otherwise at most the last time of all arms.
+    It is inf if all seeds have reached it, and otherwise at most the last time of all arms.
     """
     missing = [value for arm in arms for value in arm.values[~arm.reached]]
     return min(*missing, max(arm.end for arm in arms)) if missing else np.inf
 
 
 def _read(rows: pd.DataFrame, metric: Metric) -> pd.DataFrame:
-    """The metric's rows: those with a value in its column, up to `until`."""
     rows = rows[rows[metric.column].notna()]
     return rows if metric.until is None else rows[rows[metric.clock] <= metric.until]
 

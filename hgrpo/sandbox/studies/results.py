@@ -1,4 +1,4 @@
-"""Names of a study's files, and functions to read them."""
+"""Defines the names of a study's files, and reads them."""
 
 import json
 from collections.abc import Mapping

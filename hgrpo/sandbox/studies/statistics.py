@@ -20,13 +20,13 @@ from hgrpo.sandbox.studies.study import Metric, Pair, SandboxStudy
 
 # Costs of an arm per seed, if logged.
 COSTS = ("rollouts", "verifier_calls", "tokens", "updates", "kl_from_init")
-# A mean is marked if its distance exceeds this number of the original's deviations.
+# A mean is marked if it differs from the original's by more than this number of its deviations.
 FAR = 3.0
 _REPLICATES = 10_000
 _UNDECIDED = ("inconclusive", "one seed", "not reached")
 # Number of seeds of the original's runs.
 _PUBLISHED_SEEDS = 3
-# Last decimal printed by the original.
+# The original prints numbers with this precision.
 _PRINTED = 1e-4
 # Columns of tables.md.
 _ARM_COLUMNS = ("metric", "arm", "n_seeds", "mean", "lower", "upper", "deviation", "reached")
@@ -143,10 +143,10 @@ def pair_table(study: SandboxStudy, rows: Mapping[str, pd.DataFrame]) -> pd.Data
     """One row per pair for the study's metric: difference paired by seed, tests and verdict.
 
     `judge` computes verdicts for the pairs listed under `pairs`. The others (`kind` identical or
-    again) test nothing, so they are not corrected and have no verdict. The two halves of an A/A
-    pair (again) have different seeds, which are paired in order. `p_equivalent` is the p-value of
-    two one-sided tests against the metric's margin. Times are equivalent only if all seeds of both
-    arms reach the threshold; `unreached` is the share that does not.
+    again) are not tested, so they have neither a corrected p-value nor a verdict. The two halves of
+    an A/A pair (again) have different seeds, which are paired in order. `p_equivalent` is the
+    p-value of two one-sided tests against the metric's margin. Times are equivalent only if all
+    seeds of both arms reach the threshold; `unreached` is the share that does not.
     """
     table = [_compared(study, rows, pair, "pair") for pair in study.pairs]
     judge(table, study.metric)
@@ -160,8 +160,8 @@ def pair_table(study: SandboxStudy, rows: Mapping[str, pd.DataFrame]) -> pd.Data
 def judge(pairs: Sequence[dict], metric: Metric) -> None:
     """Add `p_holm`, `p_equivalent_holm`, `verdict` and `claim` to the rows of a study's pairs.
 
-    The correction covers tests of differences and of equivalence (`statistics.of_pairs`): at most 5
-    % of studies make any false claim of either kind.
+    Holm's correction covers both tests, of difference and of equivalence (`statistics.of_pairs`):
+    at most 5% of studies make any false claim of either kind.
     """
     margin = metric.margin is not None
     equivalent = [line["p_equivalent"] for line in pairs if margin]

@@ -91,7 +91,6 @@ class Examiner:
         return self._of_subsets(lambda sets: best_scalar(sets, GOLD.double()))
 
     def _of_subsets(self, worth: Callable[[Tensor], Tensor]) -> Tensor:
-        """`worth` of every non-empty subset of each prompt's answers."""
         worths = worth(subset_vectors(self.task.vectors.double())).double()
         return torch.nn.functional.pad(worths, (1, 0))
 
@@ -101,11 +100,9 @@ class Examiner:
         return whole + (torch.arange(self.policy.slots) < rest).long()
 
     def _expected(self, chances: Tensor, counts: Tensor, worth: Tensor) -> Tensor:
-        """Expectations [S, prompts] of `worth` [prompts, 2^V]."""
         return (subset_chances(chances, counts) * worth).sum(-1)
 
     def _original(self, chances: Tensor) -> dict[str, Tensor]:
-        """The original's columns as expectations."""
         scores = self.task.vectors.double() @ GOLD.double()
         return {
             "mean_scalar_reward": seed_mean((chances * scores.unsqueeze(1)).sum(-1)),
@@ -131,7 +128,6 @@ class Examiner:
         return seed_mean(self._apart(chances)[..., one, other])
 
     def _sampled(self, table: Tensor, step: int) -> dict[str, Tensor]:
-        """The original's columns from a pool of sampled sets."""
         seeds, prompts, slots, _ = table.shape
         shape = (prompts, _REFERENCE_SETS, slots)
         uniform = draws.uniform(self.seeds, "evaluation", (step,), shape)

@@ -1,4 +1,4 @@
-"""Settings of a run of vpo. The names are those of the original's flags."""
+"""Settings of a run of vpo. Their names are those of the flags in the original."""
 
 from typing import Literal
 
@@ -10,13 +10,13 @@ from hgrpo.sandbox.run_settings import RunSettings
 
 RULES = kinds.of_piece("vpo")
 NEEDS: dict[str, Need["VpoSettings"]] = {
-    "groups": Need("groups: group_size above 1", lambda run: run.group_size > 1),
-    "one_answer": Need("sets of one answer: num_candidates 1", lambda run: run.num_candidates == 1),
+    "groups": Need("groups (group_size above 1)", lambda run: run.group_size > 1),
+    "one_answer": Need("single answers (num_candidates 1)", lambda run: run.num_candidates == 1),
     "several_answers": Need(
-        "sets of several answers: num_candidates above 1", lambda run: run.num_candidates > 1
+        "sets of several answers (num_candidates above 1)", lambda run: run.num_candidates > 1
     ),
     "clip_acts": Need(
-        "ratios other than 1: inner_epochs above 1; else the clip never acts",
+        "ratios other than 1 for its clip to have an effect (inner_epochs above 1)",
         lambda run: run.inner_epochs > 1,
         degenerate=True,
     ),
@@ -24,7 +24,7 @@ NEEDS: dict[str, Need["VpoSettings"]] = {
 
 
 class VpoSettings(RunSettings):
-    """One arm of vpo for a set of seeds."""
+    """Settings of one arm of vpo, for a set of seeds."""
 
     RULES = RULES
     NEEDS = NEEDS
@@ -40,6 +40,6 @@ class VpoSettings(RunSettings):
     num_candidates: int = Field(3, gt=0, description="answers per set")
     compat: Literal["none", "reference"] = Field(
         "none",
-        description="reference: as in the original, an evaluation samples 12 sets for each prompt; "
-        "none: it is exact",
+        description="evaluation. reference: samples 12 sets per prompt, as in the original; none: "
+        "is exact",
     )

@@ -1,4 +1,4 @@
-"""Cost estimates of a study's jobs: from past jobs, else from reference rates or time limits."""
+"""Estimate the cost of a study's jobs from past jobs, reference rates or time limits."""
 
 import functools
 import statistics
@@ -11,8 +11,8 @@ from hgrpo.store.entry import made_entries, read_made
 from hgrpo.store.plan import SHARED, Plan
 from hgrpo.workflow.planning.reference import Reference, has_bfloat16
 
-# Sources of an estimate, by decreasing quality: past jobs with the same settings; other arms; rates
-# of a reference machine; the job's time limit.
+# Sources of an estimate, from best to worst: past jobs with the same settings, past jobs of other
+# arms, rates of a reference machine, the job's time limit.
 OWN, OTHER_ARMS, REFERENCE, CEILING = range(4)
 _SECONDS, _BYTES = range(2)
 # (stage, digest of settings) -> (seconds, bytes) of each job.
@@ -36,10 +36,10 @@ def past_jobs() -> Past:
 
 
 class Estimates:
-    """Estimates of `seconds` and of `bytes` written of a study's jobs, by stage and arm.
+    """Estimates of the duration (s) and output size (bytes) of a study's jobs, by stage and arm.
 
-    Past jobs of any study with the same settings are preferred. Those of other arms in this study
-    are scaled by the ratio of the reference estimates.
+    Past jobs with the same settings, from any study, are preferred. Past jobs of this study's other
+    arms are scaled by the ratio of the two arms' reference estimates.
 
     Args:
         plan: the study's plan.

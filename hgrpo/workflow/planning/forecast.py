@@ -1,4 +1,4 @@
-"""Time, cost and disk space of the jobs to run, as tables by stage and by arm."""
+"""Forecast the time, cost and disk space of a run, in tables by stage and by arm."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,17 +20,17 @@ from hgrpo.workflow.planning.estimates import (
 )
 from hgrpo.workflow.planning.profile import PRICES, Prices, Profile
 
-# The first character is the mark in a table.
+# The first character marks the affected numbers in a table.
 _FOOTNOTES = {
-    OTHER_ARMS: "+ partly based on other arms of this study",
+    OTHER_ARMS: "+ partly based on past jobs of other arms in this study",
     REFERENCE: "* partly based on rates of a reference machine",
-    CEILING: "< upper bound without retries: partly time limits, `resources.<stage>.runtime`",
+    CEILING: "< upper bound without retries, partly from time limits, `resources.<stage>.runtime`",
 }
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """A job with its estimates.
+    """A job with its estimated duration and output size.
 
     Attributes:
         to_run: whether a run would start the job.
@@ -46,7 +46,7 @@ class Forecast:
 
 
 def needs(resources: Resources, stage: str, cores: int | None = None) -> StageResources:
-    """Resources of a job of a stage, with at most `cores` threads; `cores` is None on a cluster."""
+    """Resources of a job of a stage, with threads capped at `cores` (None on a cluster)."""
     resource = resources.of(resources_key(stage))
     if cores is None or resource.threads <= cores:
         return resource
@@ -62,8 +62,8 @@ def forecasts(
     """A forecast for each job of a study.
 
     Args:
-        cores: as for `needs`.
-        to_run: the jobs that a run starts; by default the unfinished jobs of the report.
+        cores: maximum number of threads of a job; None on a cluster.
+        to_run: the jobs that a run starts; by default all unfinished jobs required by the report.
     """
     starts = {*(plan.to_run() if to_run is None else to_run)}
     return [
@@ -87,12 +87,12 @@ def source_of(expected: Iterable[Forecast]) -> int:
 def wall_minutes(expected: Iterable[Forecast], profile: Profile) -> float:
     """Estimated wall-clock minutes of the remaining jobs.
 
-    Shared stages run one by one, before and after the training runs. The runs take the larger of
-    two durations: their total work divided by the cores or job slots, and the critical path.
+    Shared stages run one by one, before and after the training runs. The duration of the training
+    runs is the maximum of the critical path and the total work divided by cores or job slots.
     """
     to_run = [one for one in expected if one.to_run]
     shared = sum(one.seconds.value for one in to_run if one.job.arm == SHARED)
-    # Key -> seconds from the first round to the job's end. Jobs never depend on later rounds.
+    # Key -> seconds from the start of the first round to the end of the job with this key.
     ends: dict[str, float] = defaultdict(float)
     work = 0.0
     runs = (one for one in to_run if one.job.arm != SHARED)
@@ -108,7 +108,7 @@ def wall_minutes(expected: Iterable[Forecast], profile: Profile) -> float:
 def grouped(
     expected: Sequence[Forecast], label: str, order: Iterable[str]
 ) -> dict[str, list[Forecast]]:
-    """Group the forecasts by an attribute of their jobs; `order` lists its values."""
+    """Group the forecasts by the job attribute `label`; groups are in the order of `order`."""
     of = defaultdict(list)
     for one in expected:
         of[getattr(one.job, label)].append(one)

@@ -1,4 +1,4 @@
-"""The parts of a Snakemake profile for planning: number of parallel jobs, and prices."""
+"""Read the parts of a Snakemake profile required for planning: parallel jobs and prices."""
 
 import os
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ class Prices(Strict):
     core_hour: float = Field(ge=0, allow_inf_nan=False, description="price of a core-hour")
     gpu_hour: float = Field(ge=0, allow_inf_nan=False, description="price of a GPU-hour")
     disk_gb_month: float = Field(
-        0, ge=0, allow_inf_nan=False, description="price of 10^9 bytes for a month"
+        0, ge=0, allow_inf_nan=False, description="price of storing 10^9 bytes for a month"
     )
     currency: str = Field("dollars", min_length=1, max_length=9)
-    example: bool = Field(False, description="whether the prices are made up; plans say so")
+    example: bool = Field(False, description="whether these are example prices; plans note this")
 
     def of_job(self, seconds: float, needs: StageResources) -> float:
-        """Cost of a job of `seconds`, in `currency`."""
+        """Cost of a job that takes `seconds`, in units of `currency`."""
         return seconds / 3600 * (needs.threads * self.core_hour + needs.gpu * self.gpu_hour)
 
 
@@ -35,10 +35,10 @@ class Profile:
 
     Attributes:
         path: the profile's folder.
-        cores: this machine's cores for jobs; None on a cluster.
+        cores: number of local cores available to jobs; None on a cluster.
         jobs: maximum number of parallel jobs on the cluster; None locally or without a limit.
-        prices: the cluster's prices; None without prices.yaml.
-        in_bucket: whether results are in a bucket, so that jobs share no folder.
+        prices: content of prices.yaml; None if the file does not exist.
+        in_bucket: whether results are in a bucket; jobs then share no file system.
         executor: name of Snakemake's executor.
     """
 

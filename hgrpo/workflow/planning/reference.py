@@ -1,8 +1,8 @@
-"""Estimates of seconds and bytes without past jobs: rates of a reference machine times the work.
+"""Estimate seconds and bytes without past jobs, from a reference machine's rates times the work.
 
-docs/commands.md has the formulas. `workflow_scripts/reference_rates.py` makes `reference.json`.
-Bytes are upper bounds. Policies take nearly all of a study's disk space, because every round keeps
-its own policy and optimiser state.
+The formulas are in docs/commands.md. `workflow_scripts/reference_rates.py` writes `reference.json`.
+Estimates of bytes are upper bounds. Policies use nearly all of a study's disk space, because every
+round stores its own policy and optimiser state.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from hgrpo.stages.order import resources_key
 from hgrpo.study.study import Study
 
 REFERENCE = Path(__file__).with_name("reference.json")
-_ALL_TASKS = 3553  # for a panel without a size: the number of ALFWorld's training games
+_ALL_TASKS = 3553  # size of a panel without a fixed size: ALFWorld's number of training games
 # In published studies, dynamic sampling plays 1.6 to 2.0 times `tasks_per_step` tasks.
 _FURTHER_PLAY = 1.8
 CRITIC = 2.4  # cost of an update with a critic relative to GRPO, see docs/benchmarks.md
@@ -30,20 +30,20 @@ OF_ANY_MODEL = ("study_config", "merge", "figures", "report")
 # Each round stores four 32-bit numbers per trained weight: the weight in the policy and, in the
 # trainer's state, the weight again and two moments.
 _BYTES_PER_WEIGHT = 16
-# Base weights in 32 bits; most models have 16.
+# Base weights are counted as 32-bit numbers, although most models store 16 bits per weight.
 _BYTES_PER_BASE_WEIGHT = 4
-# Bytes of the rollout tables per token of the longest conversation, an upper bound: the compressed
-# tables of `bakeoff_plateau` take 1 byte.
+# Upper bound on the rollout tables' bytes per token of the longest conversation; the compressed
+# tables of `bakeoff_plateau` use 1 byte per token.
 _BYTES_PER_TOKEN = 2
-_LONGEST = 8192  # tokens, without `max_length` in the model's file
-# Inputs plus outputs of a module, in units of the model's width, largest for feed-forward layers.
+_LONGEST = 8192  # tokens of a conversation if the model's file does not set `max_length`
+# Inputs plus outputs of a LoRA target module, divided by the model's width (hidden size).
 _ATTENTION = dict.fromkeys(("q_proj", "k_proj", "v_proj", "o_proj"), 2)
 _FEED_FORWARD = 7
 # Width times layers, divided by the square root of the parameters: between 0.9 and 1.5 for
 # SmolLM2-135M and for Qwen2.5 from 0.5B to 7B.
 _SHAPE = 1.5
 _SIZE_IN_NAME = re.compile(r"(\d+(?:\.\d+)?)([bm])(?![a-z0-9])")
-_BFLOAT16 = (" avx512_bf16", " amx_bf16")  # of /proc/cpuinfo; as `policy.precision` has them
+_BFLOAT16 = (" avx512_bf16", " amx_bf16")  # /proc/cpuinfo flags, as in `policy.precision`
 
 
 @functools.cache
@@ -55,7 +55,7 @@ def has_bfloat16() -> bool:
 
 
 class Reference:
-    """Estimates of a study's jobs on the reference machine, with or without bfloat16."""
+    """Estimates for a study's jobs from the reference rates, with or without bfloat16."""
 
     def __init__(self, study: Study, bfloat16: bool):
         self._study, self._known = study, json.loads(REFERENCE.read_text(encoding="utf-8"))
@@ -78,21 +78,21 @@ class Reference:
             self._train *= self._known["float32"]
 
     def is_ceiling(self, stage: str) -> bool:
-        """Whether `seconds` is the time limit, because there are no rates (GPU or other engine)."""
+        """Whether `seconds` is the time limit because rates are missing (GPU, engine or model)."""
         on_gpu = any(each.gpu for each in dict(self._study.config.resources).values())
         other = self._study.config.engine.kind != "torch" or not parameters(self._study.model)
         unknown = (on_gpu or other) and stage not in OF_ANY_MODEL
         return unknown or stage not in self._known["starts"]
 
     def seconds(self, stage: str, arm: str) -> float:
-        """Seconds of a job of a stage; `arm` is its method."""
+        """Estimated seconds of a job of a stage; `arm` is the name of its method."""
         if self.is_ceiling(stage):
             return 60.0 * self._study.config.resources.of(resources_key(stage)).runtime
         units, each = self._work(stage, arm)
         return self._known["starts"][stage] + units * each
 
     def bytes(self, stage: str, arm: str) -> float:
-        """Bytes that a job of a stage writes; for models an upper bound."""
+        """Estimated bytes of a job's output; an upper bound for stages that write a model."""
         if stage in ("base", "sft", "rl_round"):
             limit = self._study.config.resources.of(stage).mem_mb * 2**20
             return model_bytes(self._study, stage, arm) or limit
@@ -137,12 +137,12 @@ def episodes(study: Study, arm: str) -> int:
 
 
 def replay(study: Study, arm: str) -> float:
-    """Mean number of trajectories in an arm's fits; each fit reads all rounds so far."""
+    """Mean number of trajectories per fit of an arm; each fit reads all rounds so far."""
     return study.round_trajectories[arm] * study.config.rounds / 2
 
 
 def _continuations(credit: object, turns: float) -> float:
-    """Mean number of continuations played for the credit of a trajectory."""
+    """Mean number of continuations that an arm's credit plays per trajectory."""
     credit = getattr(credit, "counterfactual", None) or credit
     each = getattr(credit, "continuations", 0) or getattr(credit, "alternatives", 0)
     drawn = min(turns, getattr(credit, "turns_per_trajectory", None) or turns)
@@ -172,8 +172,8 @@ def model_bytes(study: Study, stage: str, method: str) -> int | None:
 def parameters(model: ModelConfig) -> int | None:
     """Approximate number of a base model's parameters; None if unknown.
 
-    Assumes the maximum vocabulary for a tiny model, and 16-bit weights for a folder. If the folder
-    does not exist, the number is parsed from the name, such as 1.5B or 135m.
+    The number assumes the maximum vocabulary for a tiny model, and 16-bit weights for a model in a
+    folder. If the folder does not exist, it is parsed from the name, such as 1.5B or 135m.
     """
     if model.tiny is not None:
         return tiny_parameters(model.tiny)

@@ -66,4 +66,4 @@ def test_a_mistake_is_one_line(root):
     done = probe(root, "--profile", "profiles/kubernetes")
     assert done.returncode == 2 and paths_below(root) == before
     assert len(done.stderr.splitlines()) == 1
-    assert "profiles/kubernetes: a test step would write to" in done.stderr
+    assert "profiles/kubernetes: the test run would write to" in done.stderr

@@ -133,7 +133,7 @@ def test_the_most_wrong_turns_are_those_of_a_calculation_by_hand(monkeypatch, ca
 @pytest.mark.parametrize(
     ("method", "source"),
     [
-        ("SFTOnly", "no assigner"),
+        ("SFTOnly", "an assigner, which untrained arms lack"),
         ("PPO", r"a critic \(gae\)"),
         *((name, "the policy, its hidden states") for name in ("Vine", "EMPG", "TurnRDV2")),
         ("LLMJudge", "the game or a service"),
@@ -182,10 +182,10 @@ def surprise(tmp_path, monkeypatch):
         (
             "-np.array([np.mean(turn.logprobs) for turn in t.turns])",
             0.5,
-            "its advantages correlate negatively with the truth within trajectories",
+            "its advantages correlate negatively with ground truth within trajectories",
         ),
         ("np.zeros(len(t.turns))", 0.5, "caution: Surprise: its credit is the same for all"),
-        ("np.arange(len(t.turns))", 0.5, "made so by turn_norm: position"),
+        ("np.arange(len(t.turns))", 0.5, "constant after turn_norm: position"),
         ("np.arange(len(t.turns))", 1.0, "caution: Surprise: alpha is 1, so its credit"),
     ],
 )
@@ -203,12 +203,12 @@ def test_an_own_method_is_scored_and_credit_without_effect_is_named(
     [
         ("1e-3 * np.arange(len(t.turns))", "its credit hardly distinguishes turns"),
         ("1e3 * (np.arange(len(t.turns)) - 3.5)", "its turn credit is over 100 times as large"),
-        ("np.random.rand(len(t.turns))", "its credit changes when a group is credited again"),
+        ("np.random.rand(len(t.turns))", "the credit of a group changes if its trajectories"),
         ("10 + np.arange(len(t.turns))", "of its advantages has one sign"),
         # Each rollout gets the credit of the next one.
         (
             "group.trajectories[(t.rollout + 1) % 8].env_return * np.arange(len(t.turns))",
-            "its credit changes when",
+            "the credit of a group changes if",
         ),
         # One wild number in one group.
         (
@@ -234,7 +234,7 @@ def test_credit_against_the_truth_is_named(surprise, capsys, credit, where):
     surprise(f"{credit} for t in group.trajectories", alpha=0.0)
     *_, line = capsys.readouterr().err.splitlines()
     assert line.startswith(
-        f"caution: Surprise: its advantages correlate negatively with the truth{where}: "
+        f"caution: Surprise: its advantages correlate negatively with ground truth{where}; "
     )
 
 
@@ -242,7 +242,7 @@ def test_credit_of_other_turns_that_only_looks_like_chance_is_named(surprise, ca
     surprise("np.sort([turn.progress for turn in t.turns]) for t in group.trajectories", alpha=0.0)
     *_, line = capsys.readouterr().err.splitlines()
     assert line.endswith(
-        "within a trajectory, its correlation with the truth is not distinguishable from 0"
+        "within trajectories, its correlation with ground truth is not distinguishable from 0"
     )
 
 
@@ -254,7 +254,7 @@ def test_credit_of_other_turns_that_only_looks_like_chance_is_named(surprise, ca
         (lambda t: 0.1 * 3 + t["turn"] * 1e-17, "the advantage in the loss is equal over"),
         (
             lambda t: (t["turn"] - 3.5) * 1e-9,
-            "its correlation with the truth is not distinguishable from 0",
+            "its correlation with ground truth is not distinguishable from 0",
         ),
         (
             lambda t: t["rollout"] - 3.5 + t["turn"] * 1e-3,
@@ -292,8 +292,8 @@ def test_rollout_and_turn_exchanged_are_named(places, tmp_path, monkeypatch, cap
     main(monkeypatch, written(tmp_path / "mine.parquet", mine), "--truth", PUBLISHED)
     *_, line = capsys.readouterr().err.splitlines()
     assert line == (
-        "caution: mine: with rollout and turn swapped, its correlation with the truth within a "
-        "trajectory is 1.06: check the order of the two"
+        "caution: mine: with rollout and turn swapped, the correlation with ground truth "
+        "within trajectories is 1.06; check the order of these two columns"
     )
 
 

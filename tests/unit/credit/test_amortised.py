@@ -71,7 +71,7 @@ def test_saved_values_are_read_back_and_others_refused(tmp_path):
     states = np.array([[1.0, 0.0]])
     assert load_values(tmp_path)(states).tolist() == values(states).tolist() == [2.5]
     assert json.loads((tmp_path / "model.json").read_bytes())["metrics"] == {"n_values": 7}
-    with pytest.raises(UserError, match=r"not found; is .* a fit of amortised"):
+    with pytest.raises(UserError, match=r"not found; expected a fitted value function"):
         load_values(tmp_path / "other")
 
 

@@ -65,7 +65,7 @@ def follows_the_place(group):
         (changes_the_group, UserError, "the assigner modified its input"),
         (counts_calls, AssertionError, "a second call"),
         (follows_the_place, AssertionError, "another order"),
-        (lambda group: [np.zeros(1)] * 2, UserError, "rollout 0: credit of shape"),
+        (lambda group: [np.zeros(1)] * 2, UserError, "rollout 0: expected credit for"),
         (
             lambda group: [t.turns and [np.nan] * len(t.turns) for t in group.trajectories],
             UserError,

@@ -129,7 +129,7 @@ def test_a_replay_that_is_answered_differently_is_an_error(collector, group):
     wrong = next(f"open {door}" for door in DOORS if f"open {door}" != first.action)
     first.action, original = wrong, first.action
     try:
-        with pytest.raises(RuntimeError, match="replaying .* gave"):
+        with pytest.raises(RuntimeError, match="after replaying .* expected"):
             collector.play([Start(long.task, 0, 1, TURN_CAP, long, 1)])
     finally:
         first.action = original

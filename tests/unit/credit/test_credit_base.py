@@ -47,15 +47,18 @@ def test_credit_is_handed_on_as_float64(row):
     ("credit", "expected"),
     [
         ([RIGHT, HOLE], f"{WHO} rollout 2: the credit of turn 2 is nan"),
-        ([RIGHT, np.append(RIGHT, 0.0)], f"{WHO} rollout 2: credit of shape (5,) for 4 turns"),
-        ([RIGHT[:, None], RIGHT], f"{WHO} rollout 1: credit of shape (4, 1) for 4 turns"),
-        ([RIGHT, ["a"] * TURNS], f"{WHO} rollout 2: the credit is not an array of numbers"),
-        ([RIGHT, [True] * TURNS], f"{WHO} rollout 2: the credit is not an array of numbers"),
         (
-            [RIGHT, [1e20] * TURNS],
-            f"{WHO} rollout 2: the credit of turn 0 is 1e+20; the limit",
+            [RIGHT, np.append(RIGHT, 0.0)],
+            f"{WHO} rollout 2: expected credit for 4 turns, got shape (5,)",
         ),
-        ([RIGHT], f"{WHO}: credit for 1 trajectories, expected 2"),
+        (
+            [RIGHT[:, None], RIGHT],
+            f"{WHO} rollout 1: expected credit for 4 turns, got shape (4, 1)",
+        ),
+        ([RIGHT, ["a"] * TURNS], f"{WHO} rollout 2: expected an array of numbers as credit"),
+        ([RIGHT, [True] * TURNS], f"{WHO} rollout 2: expected an array of numbers as credit"),
+        ([RIGHT, [1e20] * TURNS], f"{WHO} rollout 2: the credit of turn 0 is 1e+20; its"),
+        ([RIGHT], f"{WHO}: expected credit for 2 trajectories, got 1"),
         # If K = T, an array may have the turns first.
         (np.stack([RIGHT, RIGHT]), f"{WHO}: expected a list, not ndarray"),
     ],
@@ -69,9 +72,9 @@ def test_anything_else_is_named(credit, expected):
 
 def test_one_that_sees_all_groups_gives_credit_for_each():
     assert len(assign_all(Together([[RIGHT, RIGHT]] * 2), GROUPS)) == 2
-    with pytest.raises(UserError, match="Together.assign_many: credit for 1 groups, expected 2"):
+    with pytest.raises(UserError, match="assign_many: expected credit for 2 groups, got 1"):
         assign_all(Together([[RIGHT, RIGHT]]), GROUPS)
-    with pytest.raises(UserError, match="Together: task task rollout 11: credit of shape"):
+    with pytest.raises(UserError, match="Together: task task rollout 11: expected credit for"):
         assign_all(Together([[RIGHT, RIGHT], [RIGHT[:3], RIGHT]]), GROUPS)
 
 

@@ -106,7 +106,7 @@ def test_methods_with_the_same_credit_are_computed_once():
 def test_the_same_settings_with_another_model_are_another_credit():
     plans = plan(fitted=["one", "two"], one=TURNRD, two=TURNRD, none=TURNRD, also=TURNRD)
     assert [c.methods for c in plans.values()] == [["one"], ["two"], ["none", "also"]]
-    assert plans["one"].note == "" and "share the return equally" in plans["none"].note
+    assert plans["one"].note == "" and "equal shares of the return" in plans["none"].note
     assert plans["one"].declared.needs_policy
     assert not plan(m={"kind": "flat"})["m"].declared.needs_policy
 
@@ -115,7 +115,7 @@ def test_targets_of_the_next_fit_are_not_played():
     computed = plan(fitted=["taught"], taught=TAUGHT)["taught"]
     assert computed.credit.settings["counterfactual"] is None
     assert computed.credit.settings["model"] == CreditConfig(**TAUGHT).settings["model"]
-    assert "no counterfactuals are played" in computed.note
+    assert "no continuations are played" in computed.note
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_the_heat_map_has_pooled_above_and_within_below(tmp_path):
     drawing = heat_map(table, {"a": "A", "b": "B", "c": "C"}, ["D is left out."])
     assert matrix_of(drawing) == ["1", "50", "", "-25", "2", "0", "100", "", "3"]
     assert drawing.caption.endswith("D is left out.")
-    assert "Most alike within a trajectory: A and C, 1.00." in drawing.alt
+    assert "Most similar within a trajectory: A and C, 1.00." in drawing.alt
     # In another order of the methods the picture turns, and the numbers stay with their pairs.
     turned = heat_map(table, {"c": "C", "b": "B", "a": "A"}, [])
     assert matrix_of(turned) == ["1", "0", "", "", "2", "50", "100", "-25", "3"]

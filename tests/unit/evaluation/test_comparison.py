@@ -220,14 +220,14 @@ def in_round(frame, method, **where):
             "last_round",
             "New: runs end at different rounds .*seed 2: 1",
         ),
-        ({"method": "New", "round": 2}, "last_round", "different budgets"),
+        ({"method": "New", "round": 2}, "last_round", "different rounds"),
         ({"method": "flatGRPO"}, "last_round", "'flatGRPO' has no episodes"),
         (
             {"method": "New", "seed": 2, "round": 1},
             "area",
             "New: no test episodes of round 1, seed 2",
         ),
-        ({}, {"budget": 201}, "flatGRPO, seed 1: 201 trajectories are more than it played in 2"),
+        ({}, {"budget": 201}, "flatGRPO, seed 1: a budget of 201 trajectories exceeds"),
     ],
 )
 def test_episodes_that_do_not_fit_together_are_refused(without, endpoint, message):

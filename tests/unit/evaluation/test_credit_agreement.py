@@ -203,7 +203,7 @@ def test_the_checks_say_what_was_promised_and_what_was_not_done(checks, study):
     assert checks["same_as"]["flat_again"] == "flat" and checks["same_as"]["flat"] == ""
     assert checks["fallbacks"].to_dict() == dict.fromkeys(CREDIT, 0) | {"unfitted": 16}
     assert "HGRPO_NO_KEY" in checks["note"]["unreachable"]
-    assert "share the return equally" in checks["note"]["unfitted"]
+    assert "equal shares of the return" in checks["note"]["unfitted"]
     assert f"first {PLAYED} groups" in checks["note"]["played"]
     assert checks["turns"]["unreachable"] == 0 and checks["nonzero_share"]["unreachable"] == ""
     assert checks["trajectories"]["played"] == 8

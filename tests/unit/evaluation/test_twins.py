@@ -135,10 +135,10 @@ def test_only_arms_that_differ_in_their_advantages_alone_are_one_method(changes,
 def test_the_sentences():
     row = {"label_a": "A", "label_b": "B", "unexplained": 3.2e-4}
     assert one_method(row) == (
-        "A and B are nearly one method under two names: on the same rollouts, all but 0.03 % of "
-        "the squares of their advantages are equal up to scale."
+        "A and B are nearly one method under two names: on the same rollouts, their advantages "
+        "are equal up to scale, except for 0.03 % of their squared norm."
     )
     assert one_method(row | {"unexplained": 1e-7}) == (
-        "A and B are one method under two names: on the same rollouts, all of their advantages "
+        "A and B are one method under two names: on the same rollouts, their advantages "
         "are equal up to scale."
     )

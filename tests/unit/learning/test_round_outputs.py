@@ -61,7 +61,7 @@ def test_all_play_has_continuations_and_the_groups_of_dynamic_sampling():
 @pytest.mark.parametrize(
     ("method", "index", "flat", "message"),
     [
-        ("Progressive", 1, (2, 2), "(0, too small, constant, or made so by turn_norm: position)"),
+        ("Progressive", 1, (2, 2), "(0, too small, or constant after turn_norm: position)"),
         ("Progressive", 1, (2, 1), ""),
         ("Progressive", 1, (), ""),
         # Before its first fit, TurnRD shares the return equally, as it should.
@@ -140,4 +140,4 @@ def test_a_round_names_credit_that_depends_on_order_unless_it_is_not_read(alpha)
     row = {"n_groups": 2, "flat_credit_groups": 0, "turn_share": 0.9} | SIZES
     rows = [row | {"order_dependent_credit": True}, row]
     text = credit_caution(SimpleNamespace(id=RoundId(config, 11, 1), rows=rows))
-    assert text.startswith("its credit changes when" if alpha < 1 else "alpha is 1, so its credit")
+    assert text.startswith("the credit of a group" if alpha < 1 else "alpha is 1, so its credit")

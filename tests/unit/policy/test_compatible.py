@@ -55,7 +55,7 @@ def test_a_policy_of_another_architecture_is_refused(loads, tmp_path, changes, e
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"r": 8}, "r: 8, but `lora.rank` of the model is 4"),
+        ({"r": 8}, "r: 8, but the study's model has `lora.rank`: 4"),
         ({"target_modules": "all-linear"}, "target_modules: 'all-linear', but `lora.targets"),
         ({"alpha_pattern": {"q_proj": 99}}, "alpha_pattern: {'q_proj': 99}; only plain LoRA"),
     ],

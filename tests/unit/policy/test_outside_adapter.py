@@ -97,7 +97,7 @@ def test_a_path_that_is_no_folder_of_the_stage_is_named(take, tmp_path):
 
 def test_another_rank_is_named(made, take):
     lora = made[0].config.lora.model_copy(update={"rank": 8})
-    assert "r: 4, but `lora.rank` of the model is 8" in take(lora=lora)
+    assert "r: 4, but the study's model has `lora.rank`: 8" in take(lora=lora)
 
 
 @pytest.mark.parametrize(

@@ -69,8 +69,8 @@ def test_with_one_seed_the_headline_ranks_no_arm_and_leaves_controls_out(one_see
     comparison = with_differences(one_seed, differences)
     headline = findings.answer(comparison, one_seed.arms).headline
     assert headline == (
-        "One seed, no verdict: Vine (4 continuations) (+20.0 points, less than the A/A twin moved) "
-        "and LLMJudge (offline rubric) (+10.0 points, less than the A/A twin moved) against flat "
+        "One seed, no verdict: Vine (4 continuations) (+20.0 points, less than for the A/A twin) "
+        "and LLMJudge (offline rubric) (+10.0 points, less than for the A/A twin) against flat "
         f"GRPO {AREA}; the A/A twin differs by +40.0 points."
     )
     gates = comparison.protocol.settings.model_copy(
@@ -95,7 +95,7 @@ def test_the_headline_sets_each_arm_beside_what_chance_made(one_seed):
     compared = replace(comparison, against_reference=table.reset_index())
     assert findings.answer(compared, one_seed.arms).headline == (
         "Vine (4 continuations) (+23.2 points, +20.2 to +26.2) and LLMJudge (offline rubric) (+3.6 "
-        "points, +0.6 to +6.6, less than the A/A twin moved) beat flat GRPO "
+        "points, +0.6 to +6.6, less than for the A/A twin) beat flat GRPO "
         f"{AREA}; inconclusive for random credit (+1.0 points, \u22122.0 to +4.0); the A/A twin "
         "differs by \u22129.7 points (\u221212.7 to \u22126.7)."
     )
@@ -268,7 +268,7 @@ def test_the_worst_round_is_the_one_that_is_named(two_seeds):
     logs.loc[(logs["method"] == "Progressive") & (logs["round"] == 1), "dead_groups"] = 24
     logs.loc[(logs["method"] == "RandomCredit") & (logs["round"] == 2), "dead_groups"] = 30
     (line,) = cautions(replace(two_seeds, logs=logs), scripted_players({}))
-    assert "in round 2, 94 % of those of random credit" in line
+    assert "in round 2, 94 % of the groups of random credit" in line
     assert cautions(two_seeds, scripted_players({})) == []
 
 
@@ -277,7 +277,7 @@ def test_an_sft_policy_far_below_its_expert_is_named(two_seeds):
     inputs = replace(two_seeds, comparison=replace(two_seeds.comparison, methods=methods))
     expert = {"success": {"all": {"trajectories": 9, "at_turn_cap": 0.41, "score": 0.6}}}
     (line,) = cautions(inputs, scripted_players(expert))
-    assert "it solves 0.0 % of its tasks, the expert 41.0 %" in line
+    assert "it solves 0.0 % of its tasks; the expert solves 41.0 %" in line
 
 
 def test_an_expert_that_solves_nothing_is_named_first(two_seeds):

@@ -147,7 +147,7 @@ def test_credit_before_a_first_fit_is_called_that(tmp_path_factory, html):
     root = tmp_path_factory.mktemp("fits")
     arms = ("SFTOnly", "flatGRPO", "TurnRDV2")
     settings = {name: shipped("bakeoff")[name] for name in arms}
-    remark = "The first fit follows the first round, so in this round turns share the return"
+    remark = "No model has been fitted in the first round, so turns get equal shares of the return."
     assert remark not in html
     study = write_study(root, seeds=(11,), rounds=2, steps=3, settings=settings, **PANELS)
     page = build_report(study)

@@ -267,7 +267,7 @@ def test_spellings_of_flags_notes_and_the_closing_line(tmp_path, capsys):
         "teacher batches per training step (default: 1)" in text
         and "without effect (default: True)" in text
     )
-    assert "--gate_kappa str PedagogicalRL: gated: steepness of the gate" in text
+    assert "--gate_kappa str PedagogicalRL: steepness of the gate" in text
 
 
 def test_a_setting_without_a_flag_of_its_own():
@@ -314,7 +314,7 @@ def test_an_interrupted_run_says_that_nothing_was_written(tmp_path):
         text += process.communicate()[1]
     assert process.returncode == 130
     # The bar's line may not have ended yet.
-    assert "interrupted: nothing was written, because rows" in text.splitlines()[-1]
+    assert "interrupted: no results were saved, because they" in text.splitlines()[-1]
     assert not target.exists()
 
 

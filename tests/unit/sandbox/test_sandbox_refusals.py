@@ -44,21 +44,21 @@ RL = [
     (SEQUENCE | {"baseline": "exact"}, "baseline exact sums over all outputs"),
     ({"baseline": "group", "batch_size": 1}, "baseline group requires a batch of at least 2"),
     # Needs of rules.
-    (GROUPS | {"method": "GRPO", "group_size": 1}, "GRPO requires groups: group_size above 1"),
-    (GROUPS | {"method": "TEMPO", "replay_capacity": 8}, "TEMPO requires fresh groups: replay_cap"),
+    (GROUPS | {"method": "GRPO", "group_size": 1}, "GRPO requires groups (group_size above 1)"),
+    (GROUPS | {"method": "TEMPO", "replay_capacity": 8}, "TEMPO requires fresh groups (replay_cap"),
     ({"method": "SCOPELite"}, "SCOPELite requires a task with sequences"),
     (CHAIN | NOISE | {"method": "SelfDistillDG"}, "SelfDistillDG requires rewards without noise"),
     (CHAIN | {"method": "DGToken"}, "DGToken requires the fractional reward"),
-    (GROUPS | {"method": "TPOToken", "delay": 1}, "TPOToken requires fresh batches: delay 0"),
+    (GROUPS | {"method": "TPOToken", "delay": 1}, "TPOToken requires fresh batches (delay 0"),
     (GROUPS | {"method": "GRPOToken", "diagnostics": True}, "GRPOToken requires diagnostics false"),
     (SEQUENCE | {"method": "ReplayDG"}, "ReplayDG requires a replay buffer"),
-    (SEQUENCE | {"method": "FreshDG"}, "FreshDG requires batches that age"),
+    (SEQUENCE | {"method": "FreshDG"}, "FreshDG requires batches of age above 0"),
     (SEQUENCE | {"method": "FreshDG", "delay": 4}, "FreshDG requires batches of different ages"),
-    (SEQUENCE | {"method": "LogGrowth"}, "LogGrowth requires a bandit: task"),
+    (SEQUENCE | {"method": "LogGrowth"}, "LogGrowth requires a bandit (task"),
     (CHAIN | {"method": "MaxRL"}, "MaxRL requires a reward that is 0 or 1"),
     ({"task": "lm_bandit", "kl_weight": 0.1, "method": "DAPO"}, "DAPO requires kl_weight 0"),
     (SEQUENCE | MNIST, "TPOFullAction requires task mnist"),
-    ({"inner_epochs": 2} | MNIST, "TPOFullAction requires one pass a batch"),
+    ({"inner_epochs": 2} | MNIST, "TPOFullAction requires one update per batch"),
     (SEQUENCE | {"method": "PG", "delay": 5, "num_steps": 5}, "PG requires ratios other than 1"),
     (
         GROUPS | {"method": "FilteredDG", "grouped": True},
@@ -66,20 +66,20 @@ RL = [
     ),
     (
         SEQUENCE | {"method": "FilteredDG", "rule": {"threshold": 0.2}},
-        "FilteredDG requires a deviation of each group",
+        "FilteredDG requires groups (group_size above 1",
     ),
     (
         {"method": "Kondo", "batch_size": 2, "entropy_diagnostics": True},
-        "Kondo requires a screen that, with entropy_diagnostics, lets two samples pass",
+        "Kondo requires at least two samples that pass the screen",
     ),
 ]
 OPD = [
     ({"teacher_epsilon": 1.0}, "teacher_epsilon 1.0 must be above 0 and below 1"),
     ({"task": "format_answer", "seq_len": 1}, "format_answer requires seq_len of at least 2"),
-    ({"phases": []}, "phases: at least one is required"),
-    ({"phases": [{"start": 3}]}, "phases: the first must start at step 0, not 3"),
-    ({"phases": [{}, {"start": 5}, {"start": 5}]}, "phases: starts [0, 5, 5] must be increasing"),
-    ({"phases": [{}, {"start": 500}]}, "phases: the start at step 500 is not below num_steps 500"),
+    ({"phases": []}, "phases: at least one phase is required"),
+    ({"phases": [{"start": 3}]}, "phases: the first phase must start at step 0, not 3"),
+    ({"phases": [{}, {"start": 5}, {"start": 5}]}, "phases: `start` must increase, not [0, 5, 5]"),
+    ({"phases": [{}, {"start": 500}]}, "phases: start 500 must be below num_steps 500"),
     ({"phases": [{"rule": {"k": 3}}]}, "phases.0.rule.k: unknown key"),
     (top_k("OPDTopKTail", k=0), "phases.0.rule.k: input should be"),
     # Needs of losses.
@@ -91,7 +91,7 @@ VPO = [
     ({"task": "pareto"}, "task: input should be 'pareto_front'"),
     ({"rule": {"draws": 0}}, "rule.draws"),
     # Needs of rules.
-    ({"group_size": 1}, "requires groups: group_size above 1"),
+    ({"group_size": 1}, "requires groups (group_size above 1)"),
     ({"method": "ScalarGRPO"}, "ScalarGRPO requires sets of one answer"),
     ({"method": "MultiRLVR", "num_candidates": 1}, "MultiRLVR requires sets of several answers"),
     ({"inner_epochs": 1}, "VPOGRPO requires ratios other than 1"),
@@ -101,7 +101,7 @@ PEDAGOGY = [
     ({"rule": {"penalty": "mean", "beta": 2.0}}, "beta: 2.0 is read only with penalty spike"),
     ({"rule": {"imitation": "plain", "kappa": 2.0}}, "kappa: 2.0 is read only with imitation"),
     # Needs of rules.
-    ({"group_size": 1}, "requires groups: group_size above 1"),
+    ({"group_size": 1}, "requires groups (group_size above 1)"),
     ({"method": "TeacherRL", "teacher_steps": 0}, "TeacherRL requires a teacher that learns"),
     ({"rule": {"strength": 0}}, "PedagogicalRL requires a learnability_lambda above 0"),
     ({"completion_len": 1}, "PedagogicalRL requires a completion_len above 1"),
@@ -139,7 +139,8 @@ def test_every_need_is_known_and_refuses_in_the_table(piece, _model, cases):
 def test_a_degenerate_run_can_be_allowed_and_is_noted():
     base = SEQUENCE | {"allow_degenerate": True}
     assert rl.RlSettings(**base, method="ASPO").notes == [
-        "ASPO requires ratios other than 1: inner_epochs above 1, delay or replay_capacity above 0"
+        "ASPO requires ratios other than 1 (inner_epochs above 1, or delay or replay_capacity "
+        "above 0)"
     ]
     assert len(rl.RlSettings(**base, method="FilteredDG").notes) == 2
     assert rl.RlSettings(**base, method="ASPO", delay=1).notes == []

@@ -139,8 +139,8 @@ def edit_of_a_byte(content: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda content: b"", "damaged or compressed, not a plain .tar \\("),
-        (gzip.compress, "damaged or compressed, not a plain .tar \\("),
+        (lambda content: b"", "damaged, or not an uncompressed .tar \\("),
+        (gzip.compress, "damaged, or not an uncompressed .tar \\("),
         (lambda content: bytes(tarfile.RECORDSIZE), "contains no finished job$"),
         (lambda content: content[: content.rindex(b"summary.json ")], "damaged"),
         # Between two members.
@@ -185,7 +185,7 @@ def test_a_file_that_is_of_no_result_is_refused(plan, shared, name):
     if key == "settings":
         key = plan.find(*ROUNDS[0]).key
     write(shared, members | {name.format(key=key): b"{}"})
-    refuse(plan, shared, "not a file of a result$|damaged")
+    refuse(plan, shared, "does not belong to a result$|damaged")
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, b"3", b"6"])
@@ -193,7 +193,7 @@ def test_a_member_that_is_no_file_is_refused(plan, shared, kind):
     head = tarfile.TarInfo(f"{plan.find(*ROUNDS[0]).key}/link")
     head.type, head.linkname = kind, "/etc/passwd"
     write(shared, members_of(shared), head)
-    refuse(plan, shared, "/link: not a file of a result$")
+    refuse(plan, shared, "/link: does not belong to a result$")
 
 
 def test_a_file_that_no_record_lists_is_refused(plan, shared):
@@ -206,9 +206,9 @@ def test_a_job_without_its_record_or_without_what_it_was_made_from_is_refused(pl
     members = members_of(shared)
     for key in (plan.find(*ROUNDS[1]).key, plan.find("sft").key):
         write(shared, {n: c for n, c in members.items() if n != f"{key}/{MADE}"})
-        refuse(plan, shared, "a job is missing")
+        refuse(plan, shared, "an ancestor of a job is missing")
     write(shared, {n: c for n, c in members.items() if not n.startswith(key)})
-    refuse(plan, shared, "a job is missing")
+    refuse(plan, shared, "an ancestor of a job is missing")
 
 
 def test_edited_settings_are_refused(plan, shared):

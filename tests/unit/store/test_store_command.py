@@ -62,13 +62,16 @@ def test_a_result_is_explained_by_its_key_and_by_every_path_that_leads_to_it(com
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("0123456789abcdef", "0123456789abcdef: prefix of the key of no result"),
+        ("0123456789abcdef", "0123456789abcdef: this prefix matches no result"),
         ("configs", "configs: not a single result"),
         (
             "results/smoke/rl/Progresive/seed_11",
             ": no Progresive in results/smoke/rl.*'Progressive'",
         ),
-        ("results/smoke/sft", "results/smoke/sft: links to results/store/.*, which has no result"),
+        (
+            "results/smoke/sft",
+            "results/smoke/sft: links to results/store/.*, which contains no result",
+        ),
     ],
 )
 def test_what_is_no_result_is_named(command, name, message):

@@ -169,7 +169,7 @@ def test_a_damaged_source_is_named_and_one_that_lost_a_file_is_not_taken(capsys)
     path.write_bytes(b"edited")
     assert not take_equal(job_of(plan, new), new.entry)
     message = (
-        f"not copied from {old.entry}: {path.relative_to(old.entry)} was changed since its job"
+        f"not copied from {old.entry}: {path.relative_to(old.entry)} has changed since its job"
     )
     assert message in capsys.readouterr().out
     path.unlink()
@@ -229,7 +229,7 @@ def test_results_of_an_earlier_version_are_not_replaced(name):
     if "." not in name:
         place.mkdir()
     (place if "." in name else place / "old").write_text("old", encoding="utf-8")
-    message = f"^{place}: written by an earlier version of hgrpo.* move it or all"
+    message = f"^{place}: written by an earlier version of hgrpo.* move it or"
     # Before a job runs, and when it has ended.
     with pytest.raises(UserError, match=message):
         unlink(Path(plan.root), plan.jobs())

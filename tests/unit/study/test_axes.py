@@ -221,8 +221,11 @@ def test_numbers_given_as_text_are_numbers(values):
         ({"key": "trainin.lr"}, "axes.a: a_0.0001: trainin: unknown key; did you mean 'training'?"),
         ({"valeus": [1, 2]}, "axes.a.valeus: unknown key; did you mean 'values'?"),
         ({"of": "PP0"}, "axes.a.of: 'PP0': no such file"),
-        ({"fixed": {"training": {"lr": 1}}}, "axes.a.fixed: training.lr: not allowed; `values`"),
-        ({"fixed": {"label": "x"}}, "axes.a.fixed: label: not allowed; the axis sets"),
+        (
+            {"fixed": {"training": {"lr": 1}}},
+            "axes.a.fixed: `training.lr` is not allowed; `values`",
+        ),
+        ({"fixed": {"label": "x"}}, "axes.a.fixed: `label` is not allowed; the axis sets"),
         ({"without": "no_lr"}, "axes.a.without: no_lr: the key training.lr has no section"),
         ({"without": "0"}, "axes.a.without: 0: expected a word, such as `none`"),
         ({"of": "SFTOnly"}, "axes.a.of: SFTOnly is not a trained method"),
@@ -253,7 +256,7 @@ def test_a_mistake_in_an_axis_is_one_line(configs, changed, expected):
         ),
         ({"FilterTopK": LR | {"values": ["fewer", "x"]}}, {}, "axes.FilterTopK: FilterTopK_fewer:"),
         # A study.
-        ({"alpha": LR}, {}, "axes.alpha: its target 'alpha_sweep' is also the study"),
+        ({"alpha": LR}, {}, "axes.alpha: its target 'alpha_sweep' is also the name of"),
         # Another axis's labels.
         (
             {"a": LR | {"label": "b"}, "b": LR | {"fixed": {"training": {"epochs": 2}}}},

@@ -132,14 +132,14 @@ def test_a_budget_is_checked_against_every_arms_rounds(configs):
     edit(configs / "methods/Progressive.yaml", training={"tasks_per_step": 48})
     edit(configs / "studies/bakeoff_plateau.yaml", evaluation={"endpoint": {"budget": 2000}})
     assert error_of(configs).endswith(
-        "evaluation.endpoint.budget: Progressive: 2,000 trajectories are fewer than its first "
-        "round's 2,304"
+        "evaluation.endpoint.budget: Progressive: a budget of 2,000 trajectories is below the "
+        "2,304 of the first round"
     )
     edit(configs / "studies/bakeoff_plateau.yaml", evaluation={"endpoint": {"budget": 7680}})
     study = load_study(configs / "studies/bakeoff_plateau.yaml")
     assert study.round_trajectories["Progressive"] == 6 * 48 * 8
     assert "SFTOnly" not in study.round_trajectories
-    assert "more than it trains on in 2 rounds" in error_of(configs, {"rounds": 2})
+    assert "of 2 rounds of training" in error_of(configs, {"rounds": 2})
 
 
 @pytest.mark.parametrize("seeds", ["11,23", "11 23", " 11, 23 ", [11, 23], ("11", 23)])
@@ -182,7 +182,7 @@ MISTAKES = [
     (
         "studies",
         {"evaluation": {"endpoint": {"budget": 1535}}},
-        "evaluation.endpoint.budget: flatGRPO: 1,535 trajectories are fewer than its first",
+        "evaluation.endpoint.budget: flatGRPO: a budget of 1,535 trajectories is below",
     ),
     (
         "studies",
@@ -198,7 +198,7 @@ MISTAKES = [
     (
         "studies",
         {"training": {"rollouts_per_task": 1, "stops": {"reward_collapse": {}}}},
-        "training.stops.reward_collapse: the trajectories of a group are compared, and",
+        "training.stops.reward_collapse: compares the trajectories of a group, so rollouts_",
     ),
     ("studies", {"training": {"kl": {"form": "k1"}}}, "training.kl.form: k1: the expected gradi"),
     ("studies", {"training": {"kl": {"minimum": 2}}}, "training.kl.minimum: 2 is above maximum, 1"),
@@ -321,7 +321,7 @@ def test_a_missing_file_is_named_with_its_nearest_neighbour(configs, key, value,
         ({"seed": 1}, "command line: seed: unknown key; did you mean 'seeds'?"),
         ({"rounds": -2}, "with rounds overridden: rounds: input should be greater"),
         ({"seeds": "a"}, "with seeds overridden: seeds: input should be a valid integer"),
-        ({"mine": "flatGRPO"}, "with mine overridden: mine: flatGRPO is the reference; choose"),
+        ({"mine": "flatGRPO"}, "with mine overridden: mine: flatGRPO is the reference; list"),
         ({"methods": "flatGRPO,QQQ"}, "with methods overridden: methods: 'QQQ': no such file"),
     ],
 )
@@ -417,7 +417,7 @@ def test_a_variant_is_a_method_with_some_keys_changed(configs):
         ({"of": "Progressive", "alpah": 1}, "variants.Half: alpah: unknown key; did you mean"),
         (
             {"of": "Progressive", "name": "x"},
-            "variants.Half.name: not allowed; the variant's name is its key",
+            "variants.Half.name: not allowed; the name of a variant is its key",
         ),
         ({"alpha": 1}, "variants.Half.of: required"),
         (
@@ -514,7 +514,7 @@ def test_a_variant_does_not_inherit_an_alpha_that_its_credit_did_not_choose(conf
 @pytest.mark.parametrize(
     ("name", "flat", "reason"),
     [
-        ("Progressive", True, "made so by turn_norm: position"),
+        ("Progressive", True, "constant after turn_norm: position"),
         ("GiGPO", True, "its credit is the same for all turns of a trajectory"),
         ("Progressive", False, ""),
         *((name, True, "") for name in ("flatGRPO", "ZeroCredit", "RLOO", "PPO", "SFTOnly")),

@@ -20,7 +20,7 @@ from hgrpo.study.study import load_study
             {"with_validation": True},
             "gradients.with_validation: requires evaluation.validate_trained",
         ),
-        ({"groups": 10}, "10 groups are too few for 6 buckets; each requires two"),
+        ({"groups": 10}, "10 groups are too few for 6 buckets of at least two groups"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(project, section, message):

@@ -126,7 +126,7 @@ def test_the_order_of_rows_does_not_matter_inside_a_group(steps, folder):
         ("sequences", lambda rows: [*rows, rows[0]], "are turns.parquet and sequences.parquet"),
         ("sequences", lambda rows: first(rows, behaviour_logprobs=[0.0]), "1 log-probs and turns"),
         ("sequences", lambda rows: first(rows, embeddings=b"123"), "3 bytes of embeddings"),
-        ("sequences", lambda rows: first(rows, goal_embedding=INFINITE), "non-finite embeddings"),
+        ("sequences", lambda rows: first(rows, goal_embedding=INFINITE), "are not finite"),
         ("sequences", lambda rows: first(rows, env_return=float("nan")), "env_return is nan"),
         ("turns", lambda rows: first(rows, progress=float("inf")), "progress is inf"),
         ("turns", lambda rows: first(rows, credit=float("nan")), "a finite number or null was"),
@@ -147,11 +147,11 @@ def test_an_empty_round_is_an_error(folder):
 
 
 def test_a_task_outside_the_panel_is_named(folder):
-    with pytest.raises(UserError, match="hall-0-1 rollout 0: no such task in the panel"):
+    with pytest.raises(UserError, match="hall-0-1 rollout 0: the panel does not contain this task"):
         read_groups(folder, TASKS[1:])
 
 
 def test_a_task_with_another_content_is_named(folder):
     changed = dataclasses.replace(TASKS[0], content_hash="new")
-    with pytest.raises(UserError, match="has content hash hash-0, but new in the panel"):
+    with pytest.raises(UserError, match="expected content hash hash-0, got new in the panel"):
         read_groups(folder, [changed, *TASKS[1:]])

@@ -55,7 +55,7 @@ def test_a_missing_key_is_named_with_its_method_and_judge(environment):
     with pytest.raises(UserError) as caught:
         check_jobs(judged(arm(PAID)), [("rl_round", "Mine")], environment, False, "local")
     message = str(caught.value)
-    assert message.startswith(f"Mine: the key of the judge gpt-4o-mini at {OPENAI} is missing")
+    assert message.startswith(f"Mine: the API key of judge gpt-4o-mini at {OPENAI} is missing")
     assert "OPENAI_API_KEY" in message and "\n" not in message
 
 
@@ -70,7 +70,7 @@ def test_a_start_names_all_that_it_lacks_at_once(monkeypatch):
     with pytest.raises(UserError) as caught:
         check_jobs(study, jobs, {}, elsewhere=False, executor="slurm")
     starts = [
-        "LLMJudge_gpt: the key of the judge gpt-4o-mini",
+        "LLMJudge_gpt: the API key of judge gpt-4o-mini",
         "model qwen2.5-1.5b-5x40: path: $HGRPO_MODELS",
         "engine.kind: vllm: vLLM is not installed",
         "Slurm does not answer: ",
@@ -98,7 +98,7 @@ def test_pods_get_the_keys_that_a_study_needs_and_no_other():
     ],
 )
 def test_jobs_that_ask_a_judge_need_its_key(jobs, refused):
-    raises = pytest.raises(UserError, match="^Mine: the key of the judge")
+    raises = pytest.raises(UserError, match="^Mine: the API key of judge")
     with raises if refused else nullcontext():
         check_jobs(judged(arm(PAID)), jobs, {}, elsewhere=False, executor="local")
 

@@ -64,7 +64,7 @@ def test_each_file_of_the_shop_and_the_models_weights_are_looked_for(monkeypatch
     damaged = [name for name in needs if name.startswith("$")]
     assert sorted(damaged) == [f"$WEBSHOP_DATA/items_{n}_1000.json" for n in ("ins_v2", "shuffle")]
     for name in damaged:
-        assert needs[name].startswith("damaged: not the official file's SHA-256; remove it")
+        assert needs[name].startswith("damaged: SHA-256 differs from the official file; remove it")
         assert needs[name].endswith("then `make fetch-assets STUDY=webshop_5x40` downloads it")
     for name in ("items_shuffle_1000.json", "items_ins_v2_1000.json"):
         (tmp_path / "data" / name).write_text("[]", encoding="utf-8")

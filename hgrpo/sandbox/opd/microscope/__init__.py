@@ -1,1 +1,1 @@
-"""The variance microscope: gradient estimators at fixed weights."""
+"""The variance microscope, which compares gradient estimators at fixed weights."""

@@ -1,13 +1,14 @@
-"""Estimators of two gradients, as losses [S] of a batch.
+"""Defines estimators of the gradients of two objectives; each is a loss [S] of a batch.
 
-With the student p, the teacher q, and KL_t the reverse KL at the prefix before token t:
+Let p be the student, q the teacher, and KL_t the reverse KL divergence at the prefix before token
+t:
 
-- The token objective is the mean over t of E[KL_t], with prefixes sampled from p but without
-gradient through the sampling. OPDReverseKL uses this objective. - The sequence objective is KL(p(y
-| x) || q(y | x)) = E[sum over t of KL_t], with its full gradient.
+- The token objective is the mean over t of E[KL_t]. Prefixes are sampled from p, but the gradient
+  does not flow through the sampling. OPDReverseKL uses this objective.
+- The sequence objective is KL(p(y | x) || q(y | x)) = E[sum over t of KL_t], with full gradient.
 
-Each estimator is unbiased for the gradient of its own objective. The first three have the
-original's names.
+Each estimator is unbiased for the gradient of its own objective. The names of the first three are
+those of the original.
 """
 
 from collections.abc import Callable
@@ -24,13 +25,13 @@ from hgrpo.formulas.pg import policy_gradient
 from hgrpo.sandbox.policies import taken
 
 Objective = Literal["token", "sequence"]
-# Axis of a batch's inputs.
+# The axis of inputs in a batch.
 _INPUTS = 1
 
 
 @dataclass(frozen=True)
 class Estimator:
-    """A loss whose gradient estimates the gradient of its objective."""
+    """A loss whose gradient is an unbiased estimate of the gradient of an objective."""
 
     loss: Callable[[Seen], Tensor]
     objective: Objective
@@ -47,9 +48,9 @@ def sequence_pg_loo(seen: Seen) -> Tensor:
 
 
 def sequence_exact_rewards(seen: Seen) -> Tensor:
-    """Exact gradient of each token's KL, with the centred exact KL of later tokens as reward.
+    """Exact gradient of the KL at each prefix, plus a policy gradient for the KL at later prefixes.
 
-    Only the prefixes are sampled.
+    The reward of the latter is this KL, exact and centred. Only the prefixes are sampled.
     """
     exact = reverse_kl(seen.table, teacher_of(seen))
     later = rewards_to_go(exact.detach()) - exact.detach()
@@ -84,7 +85,6 @@ BEST: dict[Objective, str] = {"token": "full_vocab_rkl", "sequence": "sequence_e
 
 
 def _rewards(seen: Seen) -> Tensor:
-    """Reward of each sampled token, [S, N, K, M, T]."""
     return teacher_rewards(seen.rollout.behaviour, taken(teacher_of(seen), seen.rollout.actions))
 
 
@@ -93,5 +93,5 @@ def _centred(values: Tensor) -> Tensor:
 
 
 def _summed(seen: Seen, terms: Tensor) -> Tensor:
-    """The mean over rollouts of the sum over tokens, [S]."""
+    """Sum over tokens, averaged over rollouts, [S]."""
     return seen.mean(terms) * terms.shape[-1]

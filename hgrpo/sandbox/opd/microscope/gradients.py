@@ -1,4 +1,4 @@
-"""Gradients of all batches and estimators, and the exact gradients, at fixed weights."""
+"""Computes the gradients of estimators on batches, and exact gradients, at fixed weights."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from hgrpo.sandbox.policies import Policy, taken
 
 # Maximum number of tokens differentiated in one pass, to limit memory.
 _AT_ONCE = 40_000
-# Maximum number of (input, output) pairs for exact sums.
+# Maximum number of (input, output) pairs for which sums over all outputs are computed.
 _MOST_PAIRS = 10_000
 
 
 @dataclass(frozen=True)
 class Batches:
-    """`count` batches of `size` rollouts; `name` is the name of their draws."""
+    """`count` batches of `size` rollouts; `name` is part of their random streams' names."""
 
     name: str
     count: int
@@ -33,7 +33,7 @@ class Batches:
 def sampled(
     task: DistillTask, policy: Policy, seed: int, weights: Tensor, batches: Batches
 ) -> Iterator[Rollout]:
-    """The batches of one seed, a few at a time, each as its own seed; `weights` are [1, P]."""
+    """Sample the batches of one seed, a few at a time; the seed axis is the axis of batches."""
     s, name = task.settings, ("microscope", batches.name, task.settings.seq_len)
     count = batches.count * batches.size
     tokens = draws.integers((seed,), "data", name, (count, s.seq_len), s.vocab_size)
@@ -50,7 +50,7 @@ def sampled(
 def gradients(
     policy: Policy, weights: Tensor, batches: Iterable[Rollout], names: Sequence[str]
 ) -> dict[str, tuple[Tensor, Tensor]]:
-    """Losses [C] and gradients [C, P] of C batches, for each estimator.
+    """Map each estimator to its losses [C] and gradients [C, P] on C batches.
 
     Args:
         weights: [1, P].
@@ -77,7 +77,7 @@ def _some(
 
 
 def can_be_listed(task: DistillTask) -> bool:
-    """Whether `exact_gradients` accepts the task."""
+    """Whether the task has few enough inputs and outputs for `exact_gradients`."""
     s = task.settings
     return (s.vocab_size * s.actions) ** s.seq_len <= _MOST_PAIRS
 

@@ -1,4 +1,4 @@
-"""The rows of the microscope: deviations of single batches' gradients from the exact gradient."""
+"""Measures how far the gradients of single batches deviate from the exact gradient."""
 
 from collections.abc import Callable, Mapping
 
@@ -20,7 +20,7 @@ from hgrpo.sandbox.opd.microscope.settings import MicroscopeSettings
 from hgrpo.sandbox.opd.tasks import DistillTask
 from hgrpo.sandbox.policies import Policy, SequencePolicy
 
-# Size, relative to a batch, of the batches that estimate the exact gradient.
+# Size, in units of the batch size, of the batches that estimate the exact gradient.
 _LARGER = 8
 
 Row = dict[str, float | int | str]
@@ -65,7 +65,6 @@ def _one(
     weights: Tensor,
     direction: Tensor,
 ) -> list[Row]:
-    """The rows of one seed and horizon."""
     batches = Batches("measured", settings.num_batches, settings.batch_size)
     drawn = sampled(task, policy, seed, weights, batches)
     measured = gradients(policy, weights, drawn, tuple(ESTIMATORS))
@@ -91,7 +90,7 @@ def _one(
 def _reference(
     settings: MicroscopeSettings, task: DistillTask, policy: Policy, seed: int, weights: Tensor
 ) -> tuple[Mapping[Objective, Tensor], Mapping[Objective, float]]:
-    """The gradient [P] of each objective, and the squared standard error of its norm."""
+    """The gradient [P] of each objective, and its squared standard error (0 if exact)."""
     if can_be_listed(task):
         exact = exact_gradients(task, policy, weights)
         return {name: one[0] for name, one in exact.items()}, dict.fromkeys(exact, 0.0)
@@ -111,7 +110,7 @@ def scatter(each: Tensor) -> float:
 
 
 def original(losses: Tensor, each: Tensor, direction: Tensor) -> dict[str, float]:
-    """The original's columns: loss, gradient along a fixed unit vector, and gradient norm."""
+    """Columns of the original: loss, gradient along a fixed unit vector, and gradient norm."""
     projections, norms = each @ direction, each.norm(dim=1)
     return {
         "loss_mean": float(losses.mean()),
@@ -130,11 +129,12 @@ def against(
     """Compare gradients [C, P] of batches with the exact gradients [P] of both objectives.
 
     `relative_variance` is the trace of the covariance, divided by the squared norm of the exact
-    gradient. It is invariant to summing or averaging a loss over tokens. `bias` is the distance of
-    the mean over batches from the exact gradient, divided by the latter's norm, and `bias_noise` is
-    its expectation for an unbiased estimator. `cosine` is the mean cosine of a batch's gradient to
-    the exact one, `cosine_of_mean` that of the mean over batches, and `cosine_other` that of the
-    mean to the other objective's exact gradient.
+    gradient. It is the same for a sum and for a mean over tokens. `bias` is the distance between
+    the mean gradient over batches and the exact gradient, divided by the norm of the latter, and
+    `bias_noise` is its expected value for an unbiased estimator. `cosine` is the cosine similarity
+    of a batch's gradient and the exact gradient, averaged over batches. `cosine_of_mean` is that of
+    the mean gradient and the exact gradient, and `cosine_other` that of the mean gradient and the
+    exact gradient of the other objective.
 
     Args:
         objective: the estimator's own objective.

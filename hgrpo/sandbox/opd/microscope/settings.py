@@ -1,4 +1,4 @@
-"""Settings of the variance microscope, with the original's names."""
+"""Settings of the variance microscope, with the same names as in the original."""
 
 from typing import Annotated
 
@@ -10,7 +10,7 @@ from hgrpo.sandbox.run_settings import Seeds, TransformerSettings
 
 
 class MicroscopeSettings(TransformerSettings):
-    """One measurement for a set of seeds."""
+    """Settings of one measurement, for a set of seeds."""
 
     horizons: tuple[Annotated[int, Field(ge=1)], ...] = Field(
         (4, 8, 16, 32), min_length=1, description="output lengths"
@@ -19,7 +19,7 @@ class MicroscopeSettings(TransformerSettings):
     batch_size: int = Field(
         16, ge=2, description="rollouts per batch; some estimators use a leave-one-out baseline"
     )
-    seeds: Seeds = Field((0, 1, 2), description="seeds, measured separately")
+    seeds: Seeds = Field((0, 1, 2), description="seeds, which are measured separately")
     vocab_size: int = Field(2, ge=2, description="input tokens")
     d_model: int = Field(32, gt=0, description="width of the transformer")
     num_layers: int = Field(1, gt=0, description="blocks of the transformer")
@@ -29,8 +29,8 @@ class MicroscopeSettings(TransformerSettings):
     reference_batches: int = Field(
         16,
         ge=2,
-        description="number of 8 times larger batches; if there are too many outputs for an exact "
-        "gradient, their mean replaces it",
+        description="number of batches of 8 times the size, whose mean gradient replaces the exact "
+        "one if there are too many outputs",
     )
 
     @property
@@ -39,7 +39,7 @@ class MicroscopeSettings(TransformerSettings):
         return []
 
     def at(self, horizon: int) -> OpdSettings:
-        """Settings of the task for one horizon."""
+        """Settings of the task whose sequences have the length `horizon`."""
         return OpdSettings(
             vocab_size=self.vocab_size,
             seq_len=horizon,

@@ -98,7 +98,6 @@ def _scikit() -> tuple[np.ndarray, ...]:
 
 
 def _read(path: Path) -> tuple[np.ndarray, ...]:
-    """Images in [0, 1] and labels, for training and test."""
     try:
         if path.is_file() and not zipfile.is_zipfile(path):
             raise ValueError("no .npz file")

@@ -112,11 +112,9 @@ class LmBandit(Bandit):
         return columns
 
     def _losses(self, questions: Questions) -> Tensor:
-        """-log p of the right tokens under the initial model, [S, N]."""
         return -taken(self._reference(questions.inputs), questions.labels[..., 0])
 
     def _reference(self, inputs: Tensor) -> Tensor:
-        """The initial model's log-probs [S, N, V]."""
         first = self.start.init(range(len(inputs)))
         return self.start.net.logits(first, inputs).log_softmax(-1)
 

@@ -124,8 +124,8 @@ def test_a_step_fails_when_its_share_of_fallbacks_passes_the_limit(make, size):
     failed = min(3, size)
     with pytest.raises(
         UserError,
-        match=rf"judge offline-rubric at service: {failed} of {size} trajectories got no judgement "
-        rf"\(malformed {failed}\), which exceeds credit.fallback_limit 0.1; "
+        match=rf"judge offline-rubric at service: {failed} of {size} trajectories have no "
+        rf"judgement \(malformed {failed}\), more than `credit.fallback_limit: 0.1` allows; "
         "malformed: malformed$",
     ):
         judge.assign_many([group(failures(size))])

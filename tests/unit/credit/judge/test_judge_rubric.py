@@ -84,7 +84,7 @@ def test_a_call_cap_is_held_and_the_cache_goes_on(judge_of):
 
 @pytest.mark.parametrize(
     ("scores", "mistake"),
-    [([1.0], "expected one score for every turn"), ([11.0] * 4, "a score is not in 0..10")],
+    [([1.0], "expected exactly one score"), ([11.0] * 4, "a score is outside 0..10")],
 )
 def test_a_rubric_that_breaks_the_rules_is_named(tmp_path, scores, mistake):
     text = JudgeText("A game.", score=lambda goal, turns, completed: scores)

@@ -40,7 +40,7 @@ def test_the_shipped_methods_ask_the_offline_rubric_and_say_so(project, name):
     assert method["name"] == method["label"] == name
     assert built.label_remark == "(offline rubric)"
     assert method["alpha"] == 0.5
-    with pytest.raises(UserError, match="`service` serves only offline-rubric; OpenAI's address"):
+    with pytest.raises(UserError, match="requires `model: offline-rubric`; OpenAI's address"):
         validate(Settings, keys | {"model": "gpt-4o-mini"}, "method")
 
 
@@ -78,9 +78,9 @@ def test_prices_that_are_not_known_must_be_given(changes, missing):
         ({"api_key_env": "sk-secret-1234"}, "must be the name of an environment variable"),
         (
             {"base_url": "https://me:sk-secret-1234@host/v1"},
-            "must be `service` or an http(s)",
+            "must be `service`, or an http(s)",
         ),
-        ({"base_url": "http://host:sk-secret-1234/"}, "must be `service` or an http(s)"),
+        ({"base_url": "http://host:sk-secret-1234/"}, "must be `service`, or an http(s)"),
         ({"variant": "turn"}, "variant: input should be 'trajectory' or 'group'"),
     ],
 )

@@ -124,17 +124,17 @@ def test_every_method_file_is_in_the_test_above():
 @pytest.mark.parametrize(
     ("term", "message"),
     [
-        (G_V | {"credit": "Q-V"}, "credit: Q-V is not a credit of value: mc_mean; G-V, gain"),
+        (G_V | {"credit": "Q-V"}, "Q-V is not supported with value: mc_mean; use G-V, gain"),
         (G_V | {"depth": 2}, "depth: 2 is read only with value: bellman"),
         (TD | {"agg": "max", "depth": 3}, "depth: 3 is read only with value: bellman"),
         (TD | {"depth": 0, "agg": 2.0}, "agg: 2.0 is read only with value: bellman and depth"),
         (TD | {"agg": "max", "mu": "uniform"}, "mu: uniform is read only with"),
         (TRAJ | {"scope": "none", "key": {"history": 1}}, "key: .* is read only with a credit"),
         (TD | {"value": "mc_mean"}, "exp: 0 with credit: td"),
-        (DIST | {"std": "mu_pop"}, "std: mu_pop requires scope: state and a credit centred"),
+        (DIST | {"std": "mu_pop"}, "std: mu_pop requires scope: state and a credit that is"),
         (TD | {"std": "mu_pop", "scope": "task"}, "std: mu_pop requires scope: state"),
         (TD | {"std": "none", "gate": "sign"}, "gate: sign requires .*, and std: sample or pop"),
-        (DIST | {"gate": "sign"}, "gate: sign requires scope: state and a credit centred"),
+        (DIST | {"gate": "sign"}, "gate: sign requires scope: state and a credit that is"),
         (G_V | {"prior": 2}, "prior: 2.0 is read only with credit: G-V and scope: task or none"),
         (RTMC_TERM | {"lone": "loo"}, "lone: loo is read only with .* no shrink or prior"),
         (TD | {"key": {"theta": 0.8}}, "theta: 0.8 is read only with state: sim or hidden"),
@@ -152,14 +152,14 @@ UNDISCOUNTED = [GRAFT_TERM | {"gamma": 1.0}]
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"trajectory": SILENT}, "trajectory.weight: 0 requires"),
+        ({"trajectory": SILENT}, "`trajectory.weight: 0` requires"),
         (
             {"mixture": "renormalise_present"},
             "renormalise_present is read only with terms",
         ),
         (GIGPO | {"trajectory": {"weight": 0, "mode": "loo"}}, "trajectory.mode: loo is read only"),
-        ({"trajectory": {"mode": "loo", "rows": "cross_steps"}}, "rows: cross_steps with mode"),
-        (CRBC | {"scale": 10}, "scale: 10.0 with a floor"),
+        ({"trajectory": {"mode": "loo", "rows": "cross_steps"}}, "rows: cross_steps requires mode"),
+        (CRBC | {"scale": 10}, "scale: 10.0: `floor` requires"),
         *(
             (base | {"invalid": rule}, f"invalid: {rule} is read only with")
             for rule, base in (

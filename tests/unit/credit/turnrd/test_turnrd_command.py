@@ -78,7 +78,7 @@ def refused(command, capsys, *arguments, **named):
 def test_a_loss_that_is_not_finite_is_one_line(command, rounds, tmp_path, capsys):
     credit = CREDIT | {"fit": CREDIT["fit"] | {"lr": 1e30, "epochs": 20, "patience": 20}}
     message = refused(command, capsys, rounds, tmp_path / "out", credit)
-    assert "round_2: TurnRD cannot be fitted: the loss is not finite" in message
+    assert "round_2: cannot fit TurnRD: the loss is not finite" in message
     assert not (tmp_path / "out").exists()
 
 
@@ -86,9 +86,9 @@ def test_a_model_for_other_embeddings_is_named(command, rounds, tmp_path, capsys
     write_round(tmp_path / "wide", 1, [["a", "b"]], width=WIDTH + 2)
     command([tmp_path / "wide"], tmp_path / "fit")
     message = refused(command, capsys, rounds, tmp_path / "out", previous=tmp_path / "fit")
-    assert f"{tmp_path / 'fit'}: a model for embeddings of width 8, not 6" in message
+    assert f"{tmp_path / 'fit'}: the model expects embeddings of width 8, got 6" in message
 
 
 def test_rounds_without_goals_cannot_condition_on_them(command, rounds, tmp_path, capsys):
     film = CREDIT | {"model": CREDIT["model"] | {"film": True}}
-    assert "film needs them" in refused(command, capsys, rounds, tmp_path / "out", film)
+    assert "`model.film` requires goal" in refused(command, capsys, rounds, tmp_path / "out", film)

@@ -100,9 +100,9 @@ def test_the_same_seed_builds_the_same_model():
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"model": {"hidden": 30}}, "not a multiple of heads"),
-        ({"model": {"version": "v2", "value_head": False}}, "v2 requires a value head"),
-        ({"model": {"version": "v1", "film": True}}, "v1 does not use goals"),
+        ({"model": {"hidden": 30}}, "must be a multiple of `heads`"),
+        ({"model": {"version": "v2", "value_head": False}}, "required with `version: v2`"),
+        ({"model": {"version": "v1", "film": True}}, "film: not supported with `version: v1`"),
         (
             {"readout": "projected_value", "model": {"version": "v1", "value_head": False}},
             "fit.value_weight requires it",
@@ -114,7 +114,7 @@ def test_the_same_seed_builds_the_same_model():
         ),
         (
             {"readout": "value_baseline", "model": {"version": "v1"}},
-            "readout: value_baseline with v1 and fit.value_weight: 0",
+            "readout: value_baseline requires a trained value head",
         ),
         ({"value_clip": 1.0}, "value_clip: 1.0 is read only with readout: projected_value"),
         ({"fit": {"rank_margin": 0.2}}, "rank_margin: 0.2 is read only with a rank_weight"),

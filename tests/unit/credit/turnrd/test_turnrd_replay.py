@@ -95,7 +95,7 @@ def test_a_turn_without_a_verdict_has_none_in_the_replay_either(tmp_path):
 
 def test_trajectories_without_turns_are_left_out(tmp_path):
     write_round(tmp_path / "r", 1, [["a"]], turns=0)
-    with pytest.raises(UserError, match="no trajectories to fit on"):
+    with pytest.raises(UserError, match="no trajectories to fit a model to"):
         read_replay([tmp_path / "r"])
 
 

@@ -167,7 +167,7 @@ def test_a_mistake_is_one_line_and_writes_nothing(root, tmp_path, truth, paths, 
 def test_a_table_of_other_rollouts_is_refused(out, root, tmp_path):
     panel = read_panels(root / "assets/panels.json")["train"]
     groups = read_groups(out, panel)
-    with pytest.raises(UserError, match=r"truth\.parquet: its rows are not the turns"):
+    with pytest.raises(UserError, match=r"truth\.parquet: rows do not match the turns"):
         read_truth(out, groups[:-1])
     with pytest.raises(UserError, match=r"truth\.parquet: missing; run `snakemake truth`"):
         read_truth(tmp_path, groups)

@@ -92,7 +92,7 @@ def test_a_time_that_is_not_reached_is_called_that():
     assert "| A | not within 300 |" in text
     # Two seeds after 10 updates, one followed for 30: restricted mean 50 / 3.
     assert "| B | ≥ 16.7 (" in text and " to 30), 2 of 3 seeds |" in text
-    assert text.count("≥: not all seeds get there") == 1
+    assert text.count("≥: some seeds do not reach the threshold") == 1
 
 
 @pytest.mark.parametrize(("later", "warned"), [(0.0, False), (0.5, True)])
