@@ -1,4 +1,4 @@
-"""Computes tables of individual arms: endpoints, runs, rounds, temperatures and task types."""
+"""Builds tables of single arms: endpoint scores, and results by run, round and task type."""
 
 from collections.abc import Mapping, Sequence
 
@@ -29,7 +29,7 @@ def methods(
     protocol: Protocol,
     last: Mapping[str, int],
 ) -> pd.DataFrame:
-    """Main table, one row per arm and temperature: endpoint score and results of the last round."""
+    """Main table: endpoint score and last-round results, one row per arm and temperature."""
     rows = []
     for arm in arms:
         method, temperature = arm
@@ -44,7 +44,7 @@ def methods(
 
 
 def seeds(arms: Sequence[Arm], declared: Played, at_end: Played, score: Score) -> pd.DataFrame:
-    """Table with one row per run: endpoint score, and success and return in the last round."""
+    """Endpoint score, last-round success and last-round return, one row per run."""
     parts = [
         pd.DataFrame(
             {
@@ -67,7 +67,7 @@ def endpoints(
     others: Sequence[tuple[str, Score]],
     settings: StatisticsConfig,
 ) -> pd.DataFrame:
-    """Mean scores, one row per endpoint, score and arm; `declared` marks the declared endpoint."""
+    """Mean score of each arm at each endpoint; `declared` is True for the declared endpoint."""
     stated = (endpoint_name(settings.endpoint), settings.score)
     return pd.DataFrame(
         {"endpoint": name, "score": score, "declared": (name, score) == stated}
@@ -79,10 +79,10 @@ def endpoints(
 
 
 def last_round(chosen: pd.DataFrame, played: Outcomes, level: float) -> dict:
-    """Return the columns of the main table with an arm's results in one round, at one temperature.
+    """Columns of the main table that describe one arm in one round at one temperature.
 
-    `chosen` holds the arm's episodes on all panels, each exactly once. `played` holds the outcomes
-    on the test panel, where a single evaluation may be repeated for each seed.
+    `chosen` contains each of the arm's episodes on all panels once. `played` contains its outcomes
+    on the test panel. An arm that was evaluated only once has the same outcomes for every seed.
     """
     test = chosen[chosen["panel"] == TEST]
     rate = statistics.rate_interval(played.success, level)

@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 
-# A policy is far below its expert under this fraction of the expert's success. SFT policies of the
-# published studies reach fractions from 0.55 (WebShop) to 2.4.
+# A policy with less than this fraction of its expert's success counts as far below the expert. In
+# the published studies, SFT policies reach between 0.55 (WebShop) and 2.4 times this success.
 FAR_BELOW = 1 / 3
-# A collapse is a fall below this fraction of the best success so far. Arms that learn stay above.
+# A run has collapsed if its success falls below this fraction of its best success so far.
 COLLAPSED = 1 / 4
-# A collapse must have a lower probability than this, because small panels lose successes by chance.
+# Larger drops by chance are common on small panels, so a collapse must be less likely than this.
 CHANCE = 0.001
-# Share of dead groups that is cause for concern. Flat GRPO learns in the published study `bakeoff`
-# although half of its groups are dead.
+# Warn above this share of dead groups. In the published study `bakeoff`, flat GRPO still learns
+# with half of its groups dead.
 MOSTLY_DEAD = 2 / 3
 # At this success rate, two thirds of groups of eight have no success. Published experts reach 0.08.
 POOR_EXPERT = 0.05
@@ -46,9 +46,9 @@ def far_from_expert(sft: tuple[float, float], expert: tuple[float, float]) -> st
 def first_collapse(success: Sequence[float], start: float, n_tasks: int) -> int | None:
     """Index of the first round in which a run's success collapsed; None if it never did.
 
-    A collapse is a fall below `COLLAPSED` times the best success so far that is unlikely by chance:
-    at the best success rate, the binomial probability of so few successes in `n_tasks` tasks is
-    below `CHANCE`. `success` is by round. `start` is the success of the initial policy.
+    Success has collapsed if it falls below `COLLAPSED` times its best value so far, and a policy
+    with that best success rate would solve so few of `n_tasks` tasks with a (binomial) probability
+    below `CHANCE`. `success` has one value per round; `start` is that of the initial policy.
     """
     from scipy.stats import binom
 
@@ -61,9 +61,9 @@ def first_collapse(success: Sequence[float], start: float, n_tasks: int) -> int 
 
 
 def dead_caution(arm: str, number: int, rows: Sequence[Mapping]) -> str:
-    """Caution about a round if most of its groups were dead; otherwise "".
+    """Caution about a round in which most groups were dead; otherwise "".
 
-    After round 1, there is no caution if most tasks are already solved. `rows` is the round's log.
+    `rows` is the round's log. After round 1, the result is also "" if most tasks are solved.
     """
     dead, groups = (sum(row[name] for row in rows) for name in ("dead_groups", "n_groups"))
     won = sum(row["success_rate"] * row["n_groups"] for row in rows)
@@ -83,7 +83,7 @@ def dead_caution(arm: str, number: int, rows: Sequence[Mapping]) -> str:
 
 
 def one_method(row: Mapping) -> str:
-    """Caution about two arms (a row of `twins`) that are, or nearly are, the same method."""
+    """Caution about a pair of arms, a row of `twins`, that are (nearly) the same method."""
     nearly = row["unexplained"] > SAME
     rest = f", except for {100 * row['unexplained']:.1g} % of their squared norm" if nearly else ""
     return (

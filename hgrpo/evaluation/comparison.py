@@ -1,21 +1,18 @@
-"""Implements the comparison protocol, from episodes to paired differences and verdicts.
+"""Compares the arms of a study: computes paired differences and verdicts from episodes.
 
-A study declares its endpoint before it runs: the rounds whose greedy evaluations on the test panel
-count (`endpoint.rounds_read`), and whether an episode is scored by its success or its return. A
-task's score is its mean over these rounds, per seed. The protocol has two questions about the
-endpoint. Each is answered by a family of paired comparisons (same seeds, same tasks), with Holm's
-correction within the family:
+A study declares its endpoint before it runs. The endpoint defines which rounds' greedy evaluations
+on the test panel count (`endpoint.rounds_read`), and whether an episode is scored by its success or
+its return. For each seed, a task's score is its mean over these rounds. Two questions are answered
+by families of comparisons, paired by seed and task, with Holm's correction within each family:
 
 1. Does a trained arm differ from the reference arm (flatGRPO)?
-2. Does a trained arm beat the supervised policy at the supervised policy's best temperature? The
-   best temperature has the highest score on validation; ties go to the lowest. A lower temperature
-   alone can raise a policy's success, so only a larger gain is evidence of learning. The
-   supervised policy is evaluated once: it has the same score at every endpoint, and is paired with
-   every seed.
+2. Does a trained arm beat the supervised policy at the supervised policy's best temperature? This
+   is the temperature with the highest validation score (the lowest, if there is a tie). A lower
+   temperature alone can raise success, so only a larger gain is evidence of learning. The
+   supervised policy is evaluated once, and this evaluation is paired with every seed and endpoint.
 
-A study may declare further pairs of trained arms, which form a third family.
-
-The other endpoints are also compared, with intervals but without verdicts.
+A study may declare further pairs of trained arms, which form a third family. Other endpoints are
+also compared, with intervals but without verdicts.
 """
 
 from collections.abc import Sequence
@@ -33,7 +30,7 @@ from hgrpo.evaluation.outcomes import GREEDY, SCORE_COLUMNS, TEST, VALIDATION, s
 from hgrpo.evaluation.played_endpoints import Protocol, others_than_declared, played_endpoints
 from hgrpo.evaluation.settings import Score
 
-# Differences between two means up to this size are treated as floating-point errors.
+# Smaller differences between two means are treated as floating-point errors.
 _ROUNDING = 1e-9
 
 
@@ -42,18 +39,18 @@ class Comparison:
     """The tables of a study. Rates and differences are fractions.
 
     Attributes:
-        methods: one row per arm, for greedy play. `endpoint`, with its interval, is the score at
-            the declared endpoint; the other columns describe the last round. If the untrained arm's
-            best temperature is not 0, the arm has a second row at this temperature.
-        seeds: one row per run: the endpoint, and success and return in the last round.
-        against_reference, against_untrained: one row per paired comparison of the endpoint.
-        pairs: the same comparison for each further pair whose arms both have episodes.
-        endpoints: score of every arm at every endpoint; `declared` marks the declared endpoint.
+        methods: greedy results, one row per arm. `endpoint` is the score at the declared endpoint,
+            with its interval; the other columns describe the last round. If the untrained arm's
+            best temperature is not 0, a second row has its results at this temperature.
+        seeds: endpoint score, last-round success and last-round return, one row per run.
+        against_reference, against_untrained: one row per paired comparison at the endpoint.
+        pairs: the same columns for each further pair in which both arms have episodes.
+        endpoints: every arm's score at every endpoint; `declared` marks the declared endpoint.
         other_endpoints: paired differences at the undeclared endpoints.
         temperatures: results of the untrained arm, one row per panel and temperature.
         rounds: greedy success per arm, round and panel; `rounds_by_seed` has one row per seed.
-        best_rounds: one row per arm, with its best and its last round on the test panel.
-        first_rounds, thresholds: time to each score threshold, per run and arm; see `thresholds`.
+        best_rounds: each arm's best and last round on the test panel, one row per arm.
+        first_rounds, thresholds: time to each score threshold, of each run and of each arm.
         seeds_needed: number of seeds required to detect given differences; see `power`.
         gates: results of the declared gates on controls; see `gates.judge`.
         best_temperature: best temperature of the untrained arm on validation; None if there is no
@@ -102,18 +99,18 @@ def pays_in_part(methods: pd.DataFrame) -> bool:
 def compare(
     episodes: pd.DataFrame, protocol: Protocol, play: pd.DataFrame | None = None
 ) -> Comparison:
-    """Compare all arms by the protocol, from their merged episodes.
+    """Compare all arms, given their merged episodes.
 
     Args:
-        play: columns method, seed, round, trajectories and replies: the numbers that a run has
-            played by the end of a round, including continuations (`hgrpo.trajectories.log_row`).
-            Without this table there are no thresholds, and the endpoint cannot be a budget.
+        play: columns method, seed, round, trajectories and replies. The last two are cumulative
+            counts at the end of the round, including continuations (`hgrpo.trajectories.log_row`).
+            Without this table, no thresholds are computed and the endpoint cannot be a budget.
 
     Raises:
-        UserError: an episode appears twice, panels differ or are incomplete, the reference is
-            expected but missing, runs end at different rounds, an arm lacks test episodes for the
-            endpoint, the untrained arm has no validation episodes, the budget is outside the
-            rounds, or the two arms of a pair have different seeds.
+        UserError: an episode appears twice, panels differ or are incomplete, the reference arm or
+            the endpoint's test episodes of an arm are missing, the untrained arm has no validation
+            episodes, runs have different numbers of rounds, the budget ends before or after a
+            run's rounds, or the two arms of a pair have different seeds.
     """
     check_episodes(episodes)
     play = pd.DataFrame(columns=thresholds.PLAY) if play is None else play
@@ -195,8 +192,8 @@ def compare(
 def _for_every_seed(episodes: pd.DataFrame, untrained: str | None) -> pd.DataFrame:
     """Repeat the single evaluation of the untrained arm for each seed of the trained arms.
 
-    The copies have no variance between seeds, so intervals treat them as one policy. Counts of
-    episodes, turns and seeds exclude the copies.
+    The copies add no variance between seeds, so intervals treat the arm as one policy. Counts of
+    episodes, turns and seeds do not include the copies.
     """
     mine = episodes["method"] == untrained
     seeds = episodes.loc[~mine, "seed"].unique()
@@ -214,9 +211,9 @@ def _first_rounds(
     best_temperature: float | None,
     protocol: Protocol,
 ) -> pd.DataFrame:
-    """Round in which each run first reached the declared or derived thresholds.
+    """Round in which each run first reached each threshold, declared or derived.
 
-    Empty if `play` is empty or all derived thresholds are 0.
+    The table is empty if `play` is empty or all derived thresholds are 0.
     """
     if play.empty:
         return pd.DataFrame()

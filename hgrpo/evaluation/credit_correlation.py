@@ -1,8 +1,8 @@
-"""Rank correlations between the credit of several methods, and checks of each credit's sums.
+"""Computes rank correlations between methods' credit, and checks the sums of each method's credit.
 
-The credit of a method is a float64 array over the concatenated turns of all trajectories. It is NaN
-at all turns of a trajectory without credit. `lengths`, int [N], are the numbers of turns of the N
-trajectories.
+The credit of a method is a float64 array over the concatenated turns of N trajectories. `lengths`,
+int [N], contains their numbers of turns. If a method assigned no credit to a trajectory, the credit
+of all its turns is NaN.
 """
 
 from collections.abc import Mapping
@@ -52,8 +52,8 @@ def correlations(credits: Mapping[str, np.ndarray], lengths: np.ndarray) -> pd.D
 def rank_scores(credit: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Ranks of turns within each trajectory, centred and scaled to unit length, [turns].
 
-    In each trajectory, the dot product of two methods' scores is Spearman's correlation. All scores
-    of a trajectory are 0 if its credit does not vary, and NaN if any of its credit is NaN.
+    Within a trajectory, the dot product of two methods' scaled ranks is their Spearman correlation.
+    Scaled ranks are 0 if a trajectory's credit does not vary, and NaN if any of it is NaN.
     """
     if not len(credit):
         return np.zeros(0)
@@ -64,8 +64,8 @@ def rank_scores(credit: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 def within(first: np.ndarray, second: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Spearman's correlation within each trajectory in which both methods' credit varies.
 
-    `first` and `second` are from `rank_scores`. Sums of their products are much faster than calling
-    scipy's function for each trajectory.
+    `first` and `second` are from `rank_scores`. Summing their products is much faster than one call
+    of scipy's function per trajectory.
     """
     lengths = lengths[lengths > 0]
     if not len(lengths):
@@ -83,10 +83,10 @@ def check_row(credit: np.ndarray, expected: np.ndarray | None, lengths: np.ndarr
 
     Returns:
         - trajectories, turns: numbers of credited trajectories and turns
-        - nonzero_share: share of these turns with nonzero credit
-        - mean_abs_credit: mean absolute credit over these turns
-        - largest_sum_error: largest |sum - expected| over these trajectories
-        The last three are NaN without credited turns. The last is also NaN if `expected` is None.
+        - nonzero_share: share of credited turns with nonzero credit; NaN if no turn is credited
+        - mean_abs_credit: mean absolute credit of credited turns; NaN if no turn is credited
+        - largest_sum_error: largest |sum - expected| of a credited trajectory; NaN if there is no
+          such trajectory or `expected` is None
     """
     owner = np.repeat(np.arange(len(lengths)), lengths)
     known = np.isfinite(credit)

@@ -1,6 +1,6 @@
 """Detects whether the arms of a study form an alpha sweep, a factorial or a dose series.
 
-Only settings are used, so that the workflow can list a study's figures and tables before the run.
+Detection uses only settings, so that the workflow can list figures and tables before a study runs.
 """
 
 import json
@@ -13,7 +13,7 @@ from hgrpo.credit.kinds import CreditConfig
 
 # Settings of an arm that affect neither play nor learning.
 WORDS = {"name", "label"}
-# Settings without effect at alpha 1, where the turn's advantage has weight 0.
+# Settings that have no effect if alpha is 1, because turn advantages then have weight 0.
 OF_THE_TURN = {"credit", "turn_norm"}
 CREDIT = "credit"
 
@@ -30,7 +30,7 @@ class Factorial:
     """A full factorial with two levels per factor; each arm is one cell.
 
     Attributes:
-        factors: factor -> (the reference arm's level, the other level).
+        factors: factor -> (level of the reference arm, other level).
         cells: arm -> factor -> level.
     """
 
@@ -38,10 +38,10 @@ class Factorial:
     cells: dict[str, dict[str, Hashable]]
 
     def signs(self, *factors: str) -> dict[str, int]:
-        """Sign (+1 or -1) of each arm in the contrast of a factor, or of an interaction of several.
+        """Sign (+1 or -1) of each arm in a contrast, i.e. a main effect or an interaction.
 
-        A factor's sign is -1 at the reference arm's level. The sign of an interaction is the
-        product of its factors' signs.
+        The sign of a main effect is -1 at the reference arm's level. The sign of an interaction is
+        the product of its factors' signs.
         """
         return {
             arm: prod(1 if cell[name] == self.factors[name][1] else -1 for name in factors)
@@ -50,7 +50,7 @@ class Factorial:
 
     @property
     def contrasts(self) -> list[tuple[str, ...]]:
-        """All main effects, then the two-factor interactions with the credit assigner, if any."""
+        """Factors of each contrast: main effects, then interactions with the credit assigner."""
         main = [(name,) for name in self.factors]
         others = [name for name in self.factors if name != CREDIT]
         return main + [(CREDIT, name) for name in others if CREDIT in self.factors]
@@ -59,9 +59,10 @@ class Factorial:
 def alpha_sweep(methods: Mapping[str, Mapping]) -> dict[str, float]:
     """Map each trained arm to its alpha, ascending; empty if the trained arms do not form a sweep.
 
-    A sweep has at least three arms with distinct values of alpha. Their other settings are equal,
-    except for names and labels. An arm with alpha 1 (flat GRPO) may also differ in `credit` and
-    `turn_norm`. `methods` (arm -> settings) is from `hgrpo.stages.comparison.comparison`.
+    A sweep has at least three arms, which have distinct values of alpha and otherwise equal
+    settings, except for names and labels. An arm with alpha 1 (flat GRPO) may also differ in
+    `credit` and `turn_norm`. `methods` (arm -> settings) is from
+    `hgrpo.stages.comparison.comparison`.
     """
     arms = trained(methods)
     alphas = {name: float(arm["alpha"]) for name, arm in arms.items()}
@@ -77,9 +78,8 @@ def factorial(methods: Mapping[str, Mapping], reference: str) -> Factorial | Non
     """The factorial design of the trained arms; None if they do not form one.
 
     At least two of `FACTORS` must vary, each with two levels, and every combination of levels must
-    occur in exactly one arm. Any other setting may vary only as a function of one factor. For
-    example, alpha may depend on the credit assigner, or tasks per step on the group size. The
-    levels of the arm `reference` are the baseline.
+    occur in exactly one arm. Any other setting may vary only as a function of one factor: alpha may
+    depend on the credit assigner, for example. The levels of the arm `reference` are the baseline.
     """
     arms = trained(methods)
     if reference not in arms:

@@ -1,11 +1,11 @@
 """Estimates differences between arms at one endpoint, over seeds and tasks.
 
-The variance of a mean difference has two parts. The variance between runs is estimated from all
-arms of the study (`run_spread`). The variance between tasks is s^2(task means) / tasks; it includes
-the noise of single games, so the sum is biased upwards. The degrees of freedom are those of the
-first part, because a study has few runs and many tasks. Source of Satterthwaite's degrees of
-freedom: Satterthwaite 1946, "An Approximate Distribution of Estimates of Variance Components"
-(https://doi.org/10.2307/3002019).
+The variance of a mean difference is the sum of two variances. The variance between runs is
+estimated from all arms of the study (`run_spread`). The variance between tasks is
+s^2(task means) / tasks. It includes the noise of single games, so the sum is biased upwards. The
+degrees of freedom are those of the variance between runs, because a study has few runs and many
+tasks (Satterthwaite 1946, "An Approximate Distribution of Estimates of Variance Components",
+https://doi.org/10.2307/3002019).
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,8 +31,8 @@ class Difference:
 
     Attributes:
         mine, theirs: scores [seeds, tasks] of the method and its baseline. If the baseline has an
-            A/A twin, `theirs` is the mean over both.
-        tables: score tables of the baseline and, if used, its twin.
+            A/A twin, `theirs` is the mean of the baseline's and the twin's scores.
+        tables: scores [seeds, tasks] of the baseline and, if it has one, of its twin.
         of_runs: between-run variance of the mean difference.
     """
 
@@ -87,9 +87,9 @@ class Runs:
         return [name for name in self.trained if self.played[name, GREEDY].seeds == list(seeds)]
 
     def _originals(self, names: Sequence[str]) -> dict[str, str]:
-        """Map each arm to the first arm with equal scores, so that duplicates count only once."""
+        """Map each arm to the first arm with the same scores, so that duplicates count once."""
         first: dict[bytes, str] = {}
-        # The reference is first, so that it is never replaced by an equal arm.
+        # The reference comes first, so that no arm with the same scores replaces it.
         for name in sorted(names, key=lambda name: name != self.reference):
             first.setdefault(self._table((name, GREEDY)).tobytes(), name)
         return {name: first[self._table((name, GREEDY)).tobytes()] for name in names}
@@ -136,15 +136,16 @@ def estimate(
 ) -> Estimate:
     """Difference of two tables [seeds, tasks] with its interval.
 
-    For successes, the variance between tasks includes two pseudo-tasks, one solved only by the arm
-    and one only by the baseline in every seed. The standard error is therefore never zero. The
-    mean is over the real tasks only. Source: Bonett and Price 2012, "Adjusted Wald
-    Confidence Interval for a Difference of Binomial Proportions Based on Paired Data"
-    (https://doi.org/10.3102/1076998611411915).
+    If the score is success, the variance between tasks is computed with two additional
+    pseudo-tasks: one that only the arm solves, and one that only the baseline solves. The standard
+    error is therefore never zero. The mean excludes the pseudo-tasks. Source: Bonett and Price
+    2012, "Adjusted Wald Confidence Interval for a Difference of Binomial Proportions Based on
+    Paired Data" (https://doi.org/10.3102/1076998611411915).
 
     Args:
         of_runs: between-run variance of the mean difference; 0 with one seed.
-        freedom: its degrees of freedom; with one seed, those of the tasks are used instead.
+        freedom: degrees of freedom of `of_runs`; unused with one seed, where the degrees of
+            freedom are those of the variance between tasks.
     """
     difference = mine - theirs
     values = with_pseudo_tasks(difference) if score == "success" else difference
@@ -169,14 +170,14 @@ def _difference(
 def effects(
     scores: Mapping[str, np.ndarray], design: Factorial, score: Score, level: float
 ) -> pd.DataFrame:
-    """One row per contrast of the design, at the study's endpoint.
+    """Estimate each contrast of the design at the study's endpoint, one row per contrast.
 
-    A contrast compares the mean scores of two halves of the cells; the spread between runs is
-    estimated from all cells. A main effect is the score at the other level minus the score at the
-    reference arm's level. An interaction is half the change in the credit assigner's effect when
-    the other factor changes. With this usual scaling (Box, Hunter and Hunter 2005, Statistics for
-    Experimenters), all rows have the same standard error in expectation. Holm's correction covers
-    all rows.
+    A contrast is the difference between the mean scores of two halves of the cells. A main effect
+    is the score at the other level minus the score at the reference arm's level. An interaction is
+    half the change in the credit assigner's effect when the other factor changes. With this usual
+    scaling (Box, Hunter and Hunter 2005, Statistics for Experimenters), all contrasts have the same
+    expected standard error. The variance between runs is estimated from all cells. Holm's
+    correction covers all rows.
 
     Args:
         scores: arm -> scores [seeds, tasks] at the endpoint, with the same seeds and tasks.
@@ -201,7 +202,7 @@ def effects(
 
 
 def cells(methods: pd.DataFrame, design: Factorial) -> pd.DataFrame:
-    """One row per cell, in order of factor levels, with its endpoint from `Comparison.methods`."""
+    """Endpoint score of each cell, from `Comparison.methods`, in the order of factor levels."""
     greedy = methods[methods["temperature"] == GREEDY].set_index("method")
     columns = ["n_seeds", "n_tasks", "endpoint", "endpoint_lower", "endpoint_upper"]
     arm_of = {tuple(cell.values()): arm for arm, cell in design.cells.items()}

@@ -1,4 +1,4 @@
-"""Tabulates the gain of arms as a function of their credit's correlation with the oracle's."""
+"""Tabulates arms' results by the correlation of their credit with the oracle's credit."""
 
 from collections.abc import Iterator, Mapping
 
@@ -14,16 +14,16 @@ _TIMES = ("value", "lower", "upper")
 
 
 def responses(comparison: Comparison, known: Mapping[str, float]) -> pd.DataFrame:
-    """Results of the arms of `designs.doses` and the reference: a row per measure, arm and run.
+    """Results of the reference and of the arms of `designs.doses`, by measure, arm and run.
 
     Returns:
         Columns measure, threshold, method, correlation, seed, value, lower, upper, reached,
         n_seeds, steps, steps_lower and steps_upper. `measure` is `ENDPOINT`, or `TRAJECTORIES` for
-        the time to a threshold. A row without a seed has the arm's mean and its interval; for
-        times, it has the restricted mean (`thresholds.summary`) and the number of runs `reached`. A
-        run that has not reached the threshold by the common horizon has `reached` 0 and the horizon
-        as its value. The correlation is NaN for the reference. Steps are NaN for the endpoint and
-        for arms that are not in the protocol's `step_trajectories`.
+        the time to a threshold. Rows without a seed contain the arm's mean and its interval. For
+        times, these are the restricted mean (`thresholds.summary`) and the number of runs that
+        reached the threshold. A run that did not reach it by the common horizon has `reached` 0 and
+        the horizon as `value`. `correlation` is NaN for the reference. `steps` is NaN for the
+        endpoint, and for arms that are not in the protocol's `step_trajectories`.
     """
     arms = {**known, comparison.protocol.reference: float("nan")}
     rows = [*_endpoint(comparison), *_times(comparison)]

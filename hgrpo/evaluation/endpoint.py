@@ -1,4 +1,4 @@
-"""Determines the rounds whose evaluations are averaged into an arm's score at the endpoint."""
+"""Determines which rounds' evaluations are averaged to get an arm's score at the endpoint."""
 
 from collections.abc import Sequence
 
@@ -8,12 +8,12 @@ AREA, LAST_ROUND = "area", "last_round"
 
 
 def rounds_read(endpoint: Endpoint, rounds: int) -> range:
-    """Rounds, counted from 1, whose greedy test evaluations are averaged for a trained arm's score.
+    """Rounds (from 1) over which the greedy test results of a trained arm are averaged.
 
-    `area` uses all rounds: their mean is the normalised area under the learning curve (AUC).
+    `area` is the mean over all rounds, the normalised area under the learning curve (AUC).
 
     Args:
-        endpoint: `area` or `last_round`; for a budget see `round_within`.
+        endpoint: `area` or `last_round`. For a budget, use `round_within` instead.
         rounds: number of rounds of the arm.
     """
     return range(1 if endpoint == AREA else rounds, rounds + 1)
@@ -38,15 +38,15 @@ def round_within(budget: int, played: Sequence[int]) -> int:
 
 
 def check_budget(budget: int, rounds: int, trajectories: int) -> None:
-    """Reject a budget that an arm may not reach, or that ends before any training.
+    """Reject a budget that is smaller than an arm's first round or may exceed its last round.
 
     Args:
         budget: number of trajectories.
         rounds: number of rounds of the arm.
-        trajectories: number of training trajectories per round, the minimum that the arm plays.
+        trajectories: number of training trajectories per round, without continuations.
 
     Raises:
-        ValueError: the budget ends before the arm's first round, or after its last.
+        ValueError: the budget ends before the arm's first round, or after its last round.
     """
     if budget < trajectories:
         raise ValueError(

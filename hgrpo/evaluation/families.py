@@ -1,6 +1,6 @@
-"""Computes paired comparisons of arms with a baseline, with or without verdicts.
+"""Compares arms with a baseline, paired by seed and task, with or without verdicts.
 
-A family consists of all comparisons with one baseline, or of the pairs that a study declares.
+A family contains all comparisons with one baseline, or all pairs of arms that a study declares.
 Holm's correction is applied within each family.
 """
 
@@ -23,14 +23,14 @@ def with_verdicts(
 ) -> tuple[pd.DataFrame, list[power.Spread]]:
     """Compare each method's greedy play with its baseline, at the declared endpoint and score.
 
-    The minimum detectable effect is NaN where runs show no spread (`power.seeds_differ`), and
-    infinite where even the largest possible difference in success rate would not be detected.
+    The minimum detectable effect is NaN if scores do not vary between runs (`power.seeds_differ`),
+    and infinite if even the largest possible difference in success rate would not be detected.
 
     Args:
-        family: methods, each with its baseline.
+        family: pairs (method, baseline).
 
     Returns:
-        The table, and the components of each standard error (empty for one seed).
+        The table, and the components of each row's standard error (empty if there is one seed).
 
     Raises:
         UserError: an arm and its baseline have different seeds.
@@ -84,7 +84,7 @@ def _with_repeats(table: pd.DataFrame, estimates: Sequence[Estimate], level: flo
 
 
 def for_the_record(runs: Runs, methods: Sequence[str], baseline: Arm) -> list[dict]:
-    """Paired differences at an undeclared endpoint or score, with intervals but no verdicts."""
+    """Paired differences for an endpoint or score that was not declared, without verdicts."""
     return [
         _pair(method, baseline) | runs.difference(method, baseline).estimate.columns("difference")
         for method in methods

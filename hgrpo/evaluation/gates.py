@@ -1,9 +1,10 @@
-"""Checks gates: conditions on a study's controls without which other comparisons prove little.
+"""Checks a study's gates, i.e. its conditions on control arms.
 
-A gate is a claim about an arm's difference from the reference at the declared endpoint. It uses the
-interval without Holm's correction, because each gate is a separate claim and all are reported. The
-power of a gate is the probability that it passes if the control works, or that it fails if there is
-a difference to detect.
+A gate is a claim about a control arm's difference from the reference at the declared endpoint. If a
+gate fails, the study's other comparisons prove little. Gates use intervals without Holm's
+correction, because each gate is a separate claim and all gates are reported. The power of a gate is
+the probability that it passes if the control works, or, if the gate claims that there is no
+difference, that it fails at a given true difference.
 """
 
 from collections.abc import Sequence
@@ -56,9 +57,9 @@ class Gate(Strict):
     def holds(self, difference: float, lower: float, upper: float) -> bool:
         """Whether a difference and its interval, given as fractions, satisfy the claim.
 
-        `equivalent` is the two one-sided tests procedure (TOST), each at (1 - confidence) / 2.
-        Source: Schuirmann 1987, "A comparison of the two one-sided tests procedure and the power
-        approach" (https://doi.org/10.1007/BF01068419).
+        `equivalent` uses two one-sided tests (TOST), each at level (1 - confidence) / 2. Source:
+        Schuirmann 1987, "A comparison of the two one-sided tests procedure and the power approach"
+        (https://doi.org/10.1007/BF01068419).
         """
         margin = (self.points or 0.0) / 100
         match self.expect:
@@ -74,11 +75,11 @@ class Gate(Strict):
                 return -margin <= lower and upper <= margin
 
     def power(self, error: float, freedom: float, level: float) -> float:
-        """Power of the gate in a repeat of the study.
+        """Power of the gate in a repeat of the study; NaN if `error` or `freedom` is unknown.
 
-        The repeat's difference is normal with `error` as its standard deviation. The square of its
-        estimated standard error is independent, a scaled chi-squared variable with `freedom`
-        degrees of freedom. NaN if either is unknown.
+        The difference in the repeat is normal with standard deviation `error`. Its estimated
+        squared standard error is an independent scaled chi-squared variable with `freedom` degrees
+        of freedom.
         """
         import numpy as np
         from scipy import stats
@@ -102,16 +103,16 @@ class Gate(Strict):
 
 
 def judge(gates: Sequence[Gate], against_reference: "pd.DataFrame", level: float) -> "pd.DataFrame":
-    """One row per gate, with its arm's difference from the reference and the gate's `result`.
+    """Decide each gate, one row per gate.
 
     Args:
         against_reference: the table of `Comparison`.
-        level: confidence level of its intervals.
+        level: confidence level of the intervals in this table.
 
     Returns:
-        Columns method, expect, points, difference, lower, upper, n_seeds, result, notice and power
-        (`Gate.power`). The result is `passed`, `failed`, or `open` if the arm was not run or has
-        fewer than `FEWEST_SEEDS` seeds.
+        Columns method, expect, points, difference (from the reference), lower, upper, n_seeds,
+        result, notice and power (`Gate.power`). `result` is `passed`, `failed`, or `open` if the
+        arm was not run or has fewer than `FEWEST_SEEDS` seeds.
     """
     # Imported here so that parsing the workflow, which uses the settings above, stays fast.
     import pandas as pd

@@ -1,4 +1,4 @@
-"""Merge the episodes of all arms, and reject inconsistent ones."""
+"""Merges the episodes of all arms, and rejects inconsistent episodes."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,14 +19,13 @@ NAMED = 3  # maximum number of tasks listed in an error message
 
 
 def merge_episodes(paths: Sequence[Path], methods: Sequence[str] | None = None) -> pd.DataFrame:
-    """Read all episodes into one checked table; the order of `paths` does not affect it.
+    """Read all episodes into one checked table, which does not depend on the order of `paths`.
 
-    `methods` are the required arms; None accepts any.
+    `methods` are the arms that must have episodes; with None, no arm is required.
 
     Raises:
-        UserError: `paths` is empty; a file is missing, unreadable or empty, or a column is missing;
-            an arm is missing; an episode appears twice; or evaluations of a panel have different
-            tasks.
+        UserError: `paths` is empty; a file, a column or an arm is missing; a file is unreadable or
+            empty; an episode appears twice; or two evaluations of a panel have different tasks.
     """
     if not paths:
         raise UserError("no episodes: pass at least one episodes.parquet")
@@ -47,7 +46,7 @@ def _read_episodes(path: Path) -> pd.DataFrame:
 
 
 def check_episodes(frame: pd.DataFrame) -> None:
-    """Raise a UserError unless all evaluations of a panel play the same tasks exactly once."""
+    """Raise a UserError unless each evaluation of a panel plays the same tasks, each once."""
     twice = frame[frame.duplicated([*EVALUATION, "task_id"])]
     if len(twice):
         *key, task = twice[[*EVALUATION, "task_id"]].iloc[0]
@@ -57,7 +56,7 @@ def check_episodes(frame: pd.DataFrame) -> None:
 
 
 def _check_panel(panel: str, episodes: pd.DataFrame) -> None:
-    """Raise a UserError unless all evaluations of a panel have the tasks of the largest one."""
+    """Raise a UserError if two evaluations of the panel have different tasks."""
     hashes = {
         key: group.set_index("task_id")["content_hash"].sort_index()
         for key, group in episodes.groupby(EVALUATION, sort=True)

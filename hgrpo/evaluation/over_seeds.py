@@ -1,4 +1,4 @@
-"""Intervals and tests for one value per seed, which ignore sampling error from tasks.
+"""Intervals and tests for one value per seed. They ignore the sampling of tasks.
 
 Two arms are compared by their differences, paired by seed.
 """
@@ -31,8 +31,8 @@ def seed_bootstrap(
 ) -> tuple[float, float]:
     """Bias-corrected and accelerated bootstrap interval of the mean of one value per seed.
 
-    The ends are NaN for two or fewer values, or if all are equal. Source: Efron 1987, "Better
-    Bootstrap Confidence Intervals" (https://doi.org/10.1080/01621459.1987.10478410).
+    The interval is NaN for at most two values, or if all values are equal. Source: Efron 1987,
+    "Better Bootstrap Confidence Intervals" (https://doi.org/10.1080/01621459.1987.10478410).
 
     Raises:
         ValueError: `values` is empty or has more than one dimension.
@@ -43,7 +43,7 @@ def seed_bootstrap(
     seeds, mean = len(values), values.mean()
     weights = rng.multinomial(seeds, np.full(seeds, 1 / seeds), replicates) / seeds
     means = weights @ values
-    # Ties with the sample mean count half; otherwise the mean of few seeds would look biased.
+    # Ties with the sample mean count half. Without this, the mean of few seeds would seem biased.
     below = ((means < mean).mean() + (means <= mean).mean()) / 2
     bias = stats.norm.ppf(below)
     apart = values - mean
@@ -55,11 +55,11 @@ def seed_bootstrap(
 
 
 def equivalence(values: np.ndarray, margin: float) -> float:
-    """p-value of two one-sided t tests (TOST) that the mean difference [seeds] is within +-margin.
+    """p-value of two one-sided t tests (TOST) for a mean of `values` [seeds] within +-margin.
 
-    It is the larger of the two p-values. A small value is evidence that the true mean differs from
-    zero by less than the margin. It is 1 for one seed. Source: Schuirmann 1987, "A Comparison of
-    the Two One-Sided Tests Procedure and the Power Approach"
+    It is the larger p-value of the two tests, and 1 if there is one seed. A small p-value is
+    evidence that the true mean is less than `margin` from 0. Source: Schuirmann 1987, "A Comparison
+    of the Two One-Sided Tests Procedure and the Power Approach"
     (https://doi.org/10.1007/BF01068419).
 
     Raises:

@@ -1,4 +1,4 @@
-"""Protocol of a comparison, and outcomes of every arm at every endpoint."""
+"""Defines a comparison's protocol, and computes the outcomes of every arm at every endpoint."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,10 +28,10 @@ class Protocol:
     """The arms to compare, and the settings of the statistics.
 
     Attributes:
-        reference: arm to which the other trained arms are compared. If it is not in `methods`,
-            there are no verdicts against it.
+        reference: arm with which the other trained arms are compared. There are no verdicts
+            against an arm that is not in `methods`.
         untrained: arm of the supervised policy, evaluated at several temperatures, or None.
-        methods: arms in display order. Other arms with episodes follow.
+        methods: arms in display order; further arms with episodes are appended.
         step_trajectories: trained arm -> number of training trajectories per step.
         twin: A/A twin of the reference, which differs only in its random numbers, or None.
         settings: endpoint, score, thresholds, and settings of intervals and verdicts.
@@ -62,14 +62,15 @@ def played_endpoints(
     last: Mapping[str, int],
     play: pd.DataFrame,
 ) -> dict[str, dict[Arm, Outcomes]]:
-    """Compute the outcomes by endpoint and arm; the declared endpoint is first.
+    """Compute the outcomes of each arm at each endpoint; the declared endpoint comes first.
 
     Args:
         last: arm -> its last round.
-        play: cumulative trajectories of each run by round; only an endpoint with a budget uses it.
+        play: cumulative number of trajectories of each run by round, required for a budget.
 
     Raises:
-        UserError: the budget is outside a run's rounds, or episodes or `play` are missing.
+        UserError: the budget ends after a run's last round, or before its first round without an
+            untrained arm; or episodes or `play` are missing.
     """
     test = episodes[episodes["panel"] == TEST]
     endpoints: dict[str, Endpoint] = {
@@ -93,10 +94,11 @@ def played_endpoints(
 def others_than_declared(
     played: Mapping[str, Played], settings: StatisticsConfig, partial: bool
 ) -> Iterator[tuple[str, Score]]:
-    """Yield all pairs (endpoint, score) other than the declared pair.
+    """Yield all pairs (endpoint, score) except for the declared pair.
 
-    Endpoints with equal outcomes, such as all endpoints of a single round, appear once. Returns are
-    included if episodes can earn partial reward (`partial`), or if they are the declared score.
+    If several endpoints have equal outcomes, as in a study with one round, one of them is used. The
+    score `return` is included only if episodes can earn partial reward (`partial`) or it is the
+    declared score.
     """
     returns = partial or settings.score == "return"
     counted: tuple[Score, ...] = ("success", "return") if returns else ("success",)

@@ -1,8 +1,8 @@
 """Minimum detectable effects, and the number of seeds required to detect a given difference.
 
-Power refers to the t test in `differences`. The test's statistic has a noncentral t distribution
-whose noncentrality is the true difference divided by its standard error. A study's estimates
-replace the unknown true values.
+All functions are about the power of the t test in `differences`. Its statistic has a noncentral t
+distribution with the true difference divided by its standard error as noncentrality. Unknown true
+values are replaced by a study's estimates.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ POWER = 0.8
 DIFFERENCES = (0.03, 0.05, 0.10)
 # Upper limit of the search for a number of seeds, because more seeds would be impractical.
 MOST_SEEDS = 200
-# Variances between runs up to this size are treated as floating-point errors.
+# Smaller variances between runs are treated as floating-point errors.
 _ROUNDING = 1e-18
 
 
@@ -28,10 +28,10 @@ class Spread:
 
     Attributes:
         runs: between-run variance of a single seed's difference, from all arms (`run_spread`).
-        tasks: variance between tasks of a task's expected mean over seeds.
-        residual: variance explained by neither seed nor task.
+        tasks: variance between the expected differences of tasks.
+        residual: variance that is explained by neither seed nor task.
         n_tasks: number of tasks.
-        freedom: degrees of freedom of `runs` per seed beyond the first.
+        freedom: degrees of freedom of `runs`, divided by (number of seeds - 1).
     """
 
     runs: float
@@ -41,9 +41,7 @@ class Spread:
     freedom: float
 
     def error(self, n_seeds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Standard error of the mean difference for each number of seeds, and degrees of freedom.
-
-        A task's mean over the seeds also has residual variance, divided by the number of seeds.
+        """Standard error of the mean difference, and its degrees of freedom, [k] each.
 
         Args:
             n_seeds: numbers of seeds [k], each at least 2.
@@ -55,16 +53,15 @@ class Spread:
 def seeds_differ(of_runs: float) -> bool:
     """Whether the between-run variance is positive.
 
-    It is 0 if all runs are equal, e.g. if no run has any success. The spread of further seeds is
-    then unknown.
+    If it is 0, e.g. because no run has any success, the variance of further seeds is unknown.
     """
     return bool(of_runs > _ROUNDING)
 
 
 def minimum_detectable_effect(estimate: Estimate, family: int = 1, level: float = LEVEL) -> float:
-    """Smallest true difference that a repeated study detects with power `POWER`.
+    """Smallest true difference that a repeat of the study detects with power `POWER`.
 
-    The observed standard error is used for the repeat. `family` is as in `critical`.
+    The repeat is assumed to have the observed standard error. `family` is as in `critical`.
     """
     return float(detectable(estimate.standard_error, estimate.degrees_of_freedom, family, level))
 
@@ -74,10 +71,10 @@ def detectable(
 ) -> np.ndarray | float:
     """True difference that is detected with power `POWER` at a given standard error.
 
-    At this noncentrality, the t statistic exceeds `critical` with probability `POWER`. Based on
-    Bloom 1995, "Minimum Detectable Effects" (https://doi.org/10.1177/0193841X9501900504), who adds
-    two quantiles of the central t distribution, which is too optimistic with few degrees of
-    freedom.
+    At this true difference, the t statistic exceeds `critical` with probability `POWER`. Based on
+    Bloom 1995, "Minimum Detectable Effects" (https://doi.org/10.1177/0193841X9501900504). Bloom
+    adds two quantiles of the central t distribution, which is too optimistic if there are few
+    degrees of freedom.
     """
     limit = critical(freedom, family, level)
     return special.nctdtrinc(freedom, 1 - POWER, limit) * error
@@ -86,17 +83,17 @@ def detectable(
 def critical(
     freedom: np.ndarray | float, family: int = 1, level: float = LEVEL
 ) -> np.ndarray | float:
-    """Critical t value for one of `family` comparisons in the first step of Holm's method.
+    """Critical t value of the first step of Holm's method, for `family` comparisons.
 
-    If only one arm of the family truly differs, its comparison must pass this step.
+    If only one arm of the family truly differs, it is detected only if it passes this step.
     """
     return stats.t.isf((1 - level) / 2 / family, freedom)
 
 
 def probability_above(limit: float, truth: float, estimate: Estimate) -> float:
-    """Probability that the t value of a repeated study exceeds `limit`; 1 or 0 without error.
+    """Probability that the t value in a repeat of the study exceeds `limit`.
 
-    `truth` is the assumed true difference.
+    `truth` is the assumed true difference. If the standard error is 0, the result is 0 or 1.
     """
     if estimate.standard_error == 0:
         return float(truth > 0)
@@ -107,11 +104,11 @@ def probability_above(limit: float, truth: float, estimate: Estimate) -> float:
 def repeats_alike(estimate: Estimate, verdict: str, family: int, level: float = LEVEL) -> float:
     """Probability that a repeat of the study reaches the same verdict on a comparison.
 
-    The observed difference is used as the true one. For `better` and `worse` it overestimates the
-    true difference on average, so fewer repeats agree.
+    The observed difference is used as the true difference. For the verdicts `better` and `worse`,
+    it is too large on average, and the resulting probability is therefore too high.
 
     Args:
-        verdict: better, worse or inconclusive; NaN is returned for others.
+        verdict: better, worse or inconclusive. For any other verdict, the result is NaN.
         family: number of comparisons in the family.
     """
     limit = critical(estimate.degrees_of_freedom, family, level)
@@ -123,14 +120,14 @@ def repeats_alike(estimate: Estimate, verdict: str, family: int, level: float = 
 def spread(differences: np.ndarray, of_runs: float, freedom: float) -> Spread:
     """Components of a difference's standard error, from its table [seeds >= 2, tasks >= 2].
 
-    `tasks` and `residual` are from a two-way layout with one observation per cell. The residual
-    mean square estimates the residual variance r. The variance of the tasks' means over S seeds
-    estimates the task variance plus r / S; the difference is clipped at 0. Source: Searle, Casella
-    and McCulloch 1992, Variance Components, chapter 4.
+    `tasks` and `residual` are estimated from a two-way layout with one observation per cell. The
+    residual variance r is the residual mean square. The task variance is the variance of the tasks'
+    means over S seeds minus r / S, clipped at 0. Source: Searle, Casella and McCulloch 1992,
+    Variance Components, chapter 4.
 
     Args:
         of_runs: between-run variance of the mean difference (`differences.Difference`).
-        freedom: its degrees of freedom.
+        freedom: degrees of freedom of `of_runs`.
 
     Raises:
         ValueError: there are fewer than two seeds or tasks.
@@ -159,8 +156,8 @@ def seeds_needed(
 ) -> int | None:
     """Smallest number of seeds that detects a difference with power `POWER`.
 
-    It is at least `FEWEST_SEEDS`, because fewer give no verdict. None if `MOST_SEEDS` seeds are too
-    few; more tasks may then help. `family` and `level` are as in `critical`.
+    It is at least `FEWEST_SEEDS`, because there is no verdict with fewer seeds. It is None if
+    `MOST_SEEDS` seeds are too few. `family` and `level` are as in `critical`.
     """
     numbers = np.arange(FEWEST_SEEDS, MOST_SEEDS + 1)
     enough = detectable(*components.error(numbers), family, level) <= difference
@@ -170,9 +167,9 @@ def seeds_needed(
 def seeds_table(spreads: Sequence[Spread], n_seeds: int, level: float) -> pd.DataFrame:
     """Number of seeds required to detect each of `DIFFERENCES`, one row per difference.
 
-    The column `seeds` is for the mean spread of all comparisons; `fewest` and `most` are the
-    extremes over single comparisons. A number above `MOST_SEEDS` is NaN. The table is empty if the
-    runs show no spread (`seeds_differ`).
+    The column `seeds` is computed from variances averaged over all comparisons. `fewest` and `most`
+    are the lowest and highest numbers for a single comparison. Numbers above `MOST_SEEDS` are NaN.
+    The table is empty if scores do not vary between runs (`seeds_differ`).
 
     Args:
         spreads: components of each comparison of a family.

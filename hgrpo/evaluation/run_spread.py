@@ -1,17 +1,17 @@
-"""Estimates the spread between runs of an arm, jointly from all arms of a study.
+"""Estimates the variance between runs of an arm, jointly from all arms of a study.
 
 The runs of a study form a table of arms by seeds. The model is
 
     score[arm, seed] = mean[arm] + shift[seed] + noise[arm, seed],
 
-where the shift is common to all arms that share a seed's random numbers. The noise of one arm is
-poorly estimated from its few runs: if they happen to agree, its differences look certain. The
-variance of the noise is therefore the residual mean square of the whole table, with
-(arms - 1) (seeds - 1) degrees of freedom. An arm's own variance is used only where it is larger,
-so a noisier arm never borrows the precision of the others. This variance gets separate degrees of
-freedom if it is significantly larger (F test at 5 %); for the baseline, which is in all comparisons
-of a family, whenever it is larger. docs/statistics.md simulates this rule. Source of the
-mean squares: Searle, Casella and McCulloch 1992, Variance Components, chapter 4.
+where all arms share the shift, because they share the seed's random numbers. The few runs of one
+arm give a poor estimate of its noise: if they happen to agree, any difference seems significant.
+The noise variance is therefore the residual mean square of the whole table, with
+(arms - 1) (seeds - 1) degrees of freedom. If an arm's own variance is larger, it is used instead.
+It has its own degrees of freedom if it is significantly larger (F test at 5 %). For the baseline,
+which is in all comparisons of a family, it has them whenever it is larger. We simulated this rule
+(docs/statistics.md). Source of the mean squares: Searle, Casella and McCulloch 1992, Variance
+Components, chapter 4.
 
 Arrays may have leading axes of independent repeats.
 """
@@ -62,9 +62,9 @@ class RunSpread:
         return self._combined(self._of(arm), theirs)
 
     def from_both(self, arm: np.ndarray | int, reference: int) -> tuple[np.ndarray, np.ndarray]:
-        """As `difference`, but the baseline is the mean of the reference and its twin.
+        """Like `difference`, with the mean of the reference and its twin as baseline.
 
-        Half of a seed's shift cancels, and half of the twin's separate shift is added.
+        Half of the arm's shift for a seed cancels, and half of the twin's own shift is added.
         """
         both = (self.arms[..., [reference]] + self.twin[..., None]) / 4
         noisier = self.noisier[..., [reference]] | (self.twin > self.pooled)[..., None]
@@ -72,12 +72,12 @@ class RunSpread:
         return self._combined(self._of(arm), theirs, shifts=0.5)
 
     def of_twin(self, reference: int) -> tuple[np.ndarray, np.ndarray]:
-        """As `difference`, for the twin and its reference, whose shifts are independent."""
+        """Like `difference`, for the twin and its reference, whose shifts are independent."""
         both = self.arms[..., [reference]] + self.twin[..., None]
         return self._combined((both, np.array(2 * (self.n_seeds - 1))), shifts=2)
 
     def level(self, arm: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
-        """Variance of the mean of an arm's runs, for its difference from a fixed policy."""
+        """Variance of the mean over an arm's runs, for comparisons with a fixed policy."""
         variance, freedom = self._combined(self._of(arm), shifts=1)
         noisier = self.noisier[..., np.atleast_1d(arm)]
         return variance, np.where(noisier, np.minimum(freedom, self.n_seeds - 1), freedom)
@@ -97,9 +97,9 @@ class RunSpread:
         """Sum of variances divided by the number of seeds, with Satterthwaite's degrees of freedom.
 
         Args:
-            terms: variances, each with its degrees of freedom. 0 degrees mark the pooled variance;
-                such terms share one estimate and are not independent.
-            shifts: multiple of the variance of the seeds' shifts in the difference.
+            terms: pairs (variance, degrees of freedom). 0 degrees of freedom mark terms that use
+                the pooled variance and are therefore not independent of each other.
+            shifts: factor of the variance of the seeds' shifts.
         """
         shift = shifts * self.seeds[..., None]
         total = sum((variance for variance, _ in terms), shift)
@@ -131,7 +131,7 @@ def run_spread(runs: np.ndarray, twin: np.ndarray | None = None) -> RunSpread:
     arms = np.broadcast_to(pooled[..., None], of_arms.shape)
     noisier = wide = np.zeros(of_arms.shape, bool)
     if n_arms > 2:
-        # Subtracting the seeds' means adds some of the other arms' noise to an arm's residuals.
+        # An arm's residuals also contain some noise of other arms, from the means of the seeds.
         alone = (of_arms - pooled[..., None] / n_arms) * n_arms / (n_arms - 2)
         noisier = alone > arms
         wide = alone > arms * stats.f.ppf(WIDE, n_seeds - 1, freedom)

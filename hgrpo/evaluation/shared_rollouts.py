@@ -30,14 +30,14 @@ class Computation:
     """One run of an assigner on the rollouts, for all methods with its settings and fitted model.
 
     Attributes:
-        methods: names of the methods with this credit, in the order given to `computations`.
+        methods: names of the methods that share this credit, in the order of `computations`.
         credit: the assigner and its settings for stored rollouts.
         sums_to: quantity to which a trajectory's credit sums; see `CreditSettings`.
         fitted: folder of the fitted model, or None.
         stand_in: whether all credit is fallback credit, because there is no fitted model.
         note: remark for checks.csv and the figure's caption.
-        values: float64 [turns of all trajectories], NaN for turns of uncredited groups. None before
-            `compute`, and afterwards if `compute` omitted the methods.
+        values: credit, float64 [turns of all trajectories], NaN for turns of uncredited groups.
+            None before `compute`, and if `compute` assigned no credit.
         fallbacks: number of trajectories with fallback credit.
     """
 
@@ -102,7 +102,7 @@ class SharedRollouts:
         return [self.stored[group].step for group in self.groups]
 
     def sums(self, name: SumsTo) -> np.ndarray:
-        """Required sum of each trajectory's credit, float64 [N]: its return or its progress."""
+        """Expected sum of each trajectory's credit, its return or its progress, float64 [N]."""
         if name == "return":
             return np.array([trajectory.env_return for trajectory in self.trajectories])
         return np.array([sum(turn.progress for turn in t.turns) for t in self.trajectories])
@@ -111,7 +111,7 @@ class SharedRollouts:
 def computations(
     credit: Mapping[str, CreditConfig], fitted: Mapping[str, Path]
 ) -> list[Computation]:
-    """The computations for all methods of `credit`; `fitted` is method -> fitted model's folder."""
+    """Group methods into computations; `fitted` maps methods to folders of fitted models."""
     by_key: dict[str, Computation] = {}
     for name, config in credit.items():
         model = fitted.get(name)
@@ -135,10 +135,10 @@ def compute(
     context: Context,
     on_done: Callable[[int], object] = lambda trajectories: None,
 ) -> None:
-    """Fill in the credit of one computation.
+    """Compute the credit, and store it in `computation`.
 
-    Only the note is filled in if the assigner plays episodes and `groups` is empty, or if the
-    assigner declares `may_be_unreachable` and raises a UserError.
+    No credit but a note is stored if the assigner plays episodes and `groups` is empty, or if it
+    declares `may_be_unreachable` and raises a UserError.
 
     Args:
         groups: from `groups_for`, the first groups of `rollouts`.

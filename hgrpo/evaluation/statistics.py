@@ -1,10 +1,10 @@
 """Estimates the uncertainty of success rates over seeds and tasks, and derives verdicts.
 
-All seeds play the same panel, so outcomes form a crossed table [seeds, tasks], and both the seeds
-and the tasks are random samples. The usual method is a two-level bootstrap, which resamples seeds
-and tasks. With one to five seeds its percentiles are too narrow, because resampling S seeds shrinks
-the variance of their mean by the factor (S - 1) / S. The interval of a single arm's rate keeps the
-two levels but uses unbiased variances and a t quantile:
+All seeds play the same panel, so outcomes form a crossed table [seeds, tasks]. Both the seeds and
+the tasks are random samples. A two-level bootstrap, the usual method, resamples both. With one to
+five seeds, its intervals are too narrow, because resampling S seeds shrinks the variance of their
+mean by the factor (S - 1) / S. The interval of a single arm's rate also has two levels, but uses
+unbiased variances and a t quantile:
 
     se^2 = s^2(seed means) / S + s^2(task means) / n,
     df   = se^4 / (v_seeds^2 / (S - 1) + v_tasks^2 / (n - 1)),
@@ -12,11 +12,11 @@ two levels but uses unbiased variances and a t quantile:
 where v_seeds and v_tasks are the two terms of se^2. The degrees of freedom are from Satterthwaite
 1946, "An Approximate Distribution of Estimates of Variance Components"
 (https://doi.org/10.2307/3002019). This interval has its nominal coverage, but the tails of its t
-distribution are too thin for verdicts on many arms. Differences between arms and their verdicts are
-in `hgrpo.evaluation.differences`.
+distribution are too thin for verdicts on many arms. See `hgrpo.evaluation.differences` for
+differences between arms and verdicts.
 
-With one seed only tasks vary. The interval would describe this run and not the method, so tables
-omit it (`Estimate.columns`).
+With one seed, only tasks vary. An interval would then describe one run instead of the method, so
+tables omit it (`Estimate.columns`).
 
 For values that vary over seeds only, see `hgrpo.evaluation.over_seeds`.
 """
@@ -36,9 +36,9 @@ ALPHA = 0.05
 FEWEST_SEEDS = 5
 # Verdicts of a significant difference.
 DECIDED = ("better", "worse")
-# Omitted with one seed, because they would make a single run look conclusive.
+# Columns omitted with one seed, because they would make a single run look conclusive.
 _OF_TASKS_ALONE = ("standard_error", "degrees_of_freedom")
-# Omitted with too few seeds, because they would make a comparison look conclusive.
+# Columns omitted with too few seeds, because they would make a comparison look conclusive.
 _OF_VERDICTS = ("p_value", "p_holm")
 
 
@@ -66,7 +66,7 @@ class Estimate:
         return float(2 * stats.t.sf(t_value, self.degrees_of_freedom))
 
     def columns(self, mean: str, prefix: str = "") -> dict[str, float]:
-        """The estimate as table columns, without an interval if there is only one seed.
+        """Convert the estimate to table columns, without an interval if there is only one seed.
 
         Args:
             mean: name of the column for the mean.
@@ -77,9 +77,9 @@ class Estimate:
 
 
 def two_level_variance(values: np.ndarray) -> tuple[float, float]:
-    """Standard error of the mean of a table [seeds, tasks], and the error's degrees of freedom.
+    """Standard error of the mean of a table [seeds, tasks], and its degrees of freedom.
 
-    The module's docstring gives both formulas. With one seed, only tasks vary.
+    See the module's docstring for both formulas. With one seed, only tasks vary.
 
     Raises:
         ValueError: `values` is not a table with at least one seed and two tasks.
@@ -105,15 +105,14 @@ def with_pseudo_tasks(difference: np.ndarray) -> np.ndarray:
 def rate_interval(success: np.ndarray, level: float = LEVEL) -> Estimate:
     """Success rate of a table [seeds, tasks], with an interval that stays inside [0, 1].
 
-    The cells are zeros and ones, or their means over several rounds. With one seed of zeros and
-    ones, this is Wilson's interval over the tasks. Otherwise the sample size in Wilson's formula is
-    the effective size p (1 - p) / se^2, and the normal quantile is replaced by a t quantile. This
-    is the method for clustered survey samples of Korn and Graubard 1998,
-    "Confidence Intervals for Proportions with Small Expected Number of Positive Counts Estimated
-    from Survey Data", Survey Methodology 24.
+    Each cell is 0 or 1, or a mean of such values over several rounds. With one seed and cells of 0
+    and 1, this is Wilson's interval over the tasks. Otherwise, the sample size in Wilson's formula
+    is the effective size p (1 - p) / se^2, and the normal quantile is replaced by a t quantile.
+    This is the method of Korn and Graubard 1998, "Confidence Intervals for Proportions with Small
+    Expected Number of Positive Counts Estimated from Survey Data", Survey Methodology 24.
 
-    In the effective size, p and se include one solved and one failed pseudo-task, so that the
-    interval has a positive width even at a rate of 0 or 1.
+    For the effective size, one solved and one failed pseudo-task are added to the table, so that
+    the interval has a positive width even at a rate of 0 or 1.
     """
     success = _table(success)
     seeds, tasks = success.shape
@@ -126,18 +125,17 @@ def rate_interval(success: np.ndarray, level: float = LEVEL) -> Estimate:
         shrunk = (success.mean(axis=0).sum() + 1) / (tasks + 2)
         effective = shrunk * (1 - shrunk) / error**2
         quantile = stats.t.ppf((1 + level) / 2, freedom)
-        # Pass the tail probability instead of the level, because a tail of 1e-37, possible with two
-        # seeds, would round the level to 1. `max` prevents underflow of the tail to 0.
+        # Pass the tail probability, because with two seeds it may be 1e-37, and the level would be
+        # rounded to 1. `max` prevents underflow of the tail probability to 0.
         tails = max(2 * stats.norm.sf(quantile), 1e-300)
         lower, upper = wilson_interval(mean * effective, effective, tails)
     return Estimate(mean, min(lower, mean), max(upper, mean), error, freedom, seeds, tasks)
 
 
 def mean_interval(values: np.ndarray, level: float = LEVEL) -> Estimate:
-    """Mean of a crossed table [seeds, tasks] of real numbers, and its t interval.
+    """Mean of a crossed table [seeds, tasks] of returns or their differences, and its t interval.
 
-    It is used for returns and their paired differences. Returns are not counts, so there are no
-    pseudo-tasks and the interval is not clipped.
+    Returns are not counts, so there are no pseudo-tasks and the interval is not clipped.
     """
     values = _table(values)
     error, freedom = two_level_variance(values)
@@ -170,16 +168,16 @@ def holm(p_values: list[float]) -> list[float]:
 def of_pairs(different: list[float], equivalent: list[float]) -> tuple[list[float], list[float]]:
     """Adjusted p-values of a difference test and an equivalence test of each pair.
 
-    A pair's two null hypotheses (a difference of 0, and a difference outside the margin) exclude
-    each other, so at most one per pair is true. The factor of a step in Holm's procedure is
-    therefore the number of pairs with a remaining hypothesis, not the number of hypotheses.
+    A pair has two null hypotheses: a difference of 0, and a difference outside the margin. At most
+    one of them is true. In each step of Holm's procedure, p-values are therefore multiplied by the
+    number of pairs with a remaining hypothesis, not by the number of remaining hypotheses.
     Source: Shaffer 1986, "Modified Sequentially Rejective Multiple Test Procedures"
     (https://doi.org/10.1080/01621459.1986.10478341).
 
     Args:
         different: p-values of the difference tests.
-        equivalent: p-values of the equivalence tests of the same pairs. If empty, the result is
-            Holm's correction.
+        equivalent: p-values of the equivalence tests of the same pairs. If it is empty, the result
+            is Holm's correction of `different`.
     """
     p_values = np.array([*different, *equivalent])
     pairs, highest = len(different), 0.0
@@ -195,10 +193,10 @@ def of_pairs(different: list[float], equivalent: list[float]) -> tuple[list[floa
 def probability_of_improvement(method: np.ndarray, baseline: np.ndarray) -> float | None:
     """Share of pairs (method's run, baseline's run) in which the method's run scores higher.
 
-    Both are tables [seeds, tasks] of scores. This is the Mann-Whitney statistic of the runs' mean
-    scores over the panel; ties count half. None if each arm has a single run, because the share
-    could only be 0, 1/2 or 1. Source: Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge
-    of the Statistical Precipice" (https://arxiv.org/abs/2108.13264).
+    `method` and `baseline` are scores [seeds, tasks]. A run's score is its mean over tasks, and
+    ties count half (Mann-Whitney statistic). With one run per arm, the share could only be 0, 1/2
+    or 1, so the result is None. Source: Agarwal et al. 2021, "Deep Reinforcement Learning at the
+    Edge of the Statistical Precipice" (https://arxiv.org/abs/2108.13264).
     """
     method, baseline = _table(method), _table(baseline)
     pairs = method.shape[0] * baseline.shape[0]
@@ -211,9 +209,9 @@ def probability_of_improvement(method: np.ndarray, baseline: np.ndarray) -> floa
 
 
 def verdict(mean: float, adjusted_p: float, n_seeds: int, alpha: float = ALPHA) -> str:
-    """`better`, `worse` or `inconclusive`, from the Holm-adjusted p-value of a difference.
+    """`better`, `worse` or `inconclusive`, given the Holm-adjusted p-value of a difference.
 
-    With fewer than `FEWEST_SEEDS` seeds it is `one seed` or `too few seeds`.
+    With fewer than `FEWEST_SEEDS` seeds, the result is `one seed` or `too few seeds`.
     """
     if n_seeds < FEWEST_SEEDS:
         return "one seed" if n_seeds == 1 else "too few seeds"
@@ -225,8 +223,8 @@ def verdict(mean: float, adjusted_p: float, n_seeds: int, alpha: float = ALPHA) 
 def with_verdicts(table: pd.DataFrame, level: float) -> pd.DataFrame:
     """Add `p_holm` and `verdict` to a family's table with difference, n_seeds and p_value.
 
-    With fewer than `FEWEST_SEEDS` seeds the p-values become NaN. With one seed, so do the columns
-    that are based on tasks only.
+    With fewer than `FEWEST_SEEDS` seeds, the p-values become NaN. With one seed, the columns that
+    are based on tasks only also become NaN.
     """
     table = table.assign(p_holm=holm(table["p_value"].tolist()))
     rows = zip(table["difference"], table["p_holm"], table["n_seeds"], strict=True)

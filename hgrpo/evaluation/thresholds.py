@@ -1,15 +1,14 @@
 """Estimates the number of trajectories until an arm reaches a score threshold, with censoring.
 
-All trajectories count, including continuations (`hgrpo.trajectories.log_row`). A run reaches a
-threshold in the first round whose greedy test score is at least as high. Times are ends of rounds,
-because scores between evaluations are unknown. A run that does not reach it by the common horizon,
-the end of the run with the fewest trajectories, is censored there. The Kaplan-Meier estimator and
-the mean restricted to that horizon take censoring into account.
+A run's time to a threshold is the number of trajectories, including continuations
+(`hgrpo.trajectories.log_row`), up to the end of the first round whose greedy test score is at least
+the threshold. The common horizon is the end of the run with the fewest trajectories. Runs that have
+not reached the threshold by then are censored at the horizon. Censoring is taken into account by
+the Kaplan-Meier estimator and by the restricted mean. Times have no verdicts.
+
 Sources: Kaplan and Meier 1958, "Nonparametric Estimation from Incomplete Observations"
 (https://doi.org/10.1080/01621459.1958.10501452); Royston and Parmar 2013, "Restricted mean survival
 time" (https://doi.org/10.1186/1471-2288-13-152).
-
-No verdict is given on these times.
 """
 
 from collections.abc import Sequence
@@ -20,17 +19,17 @@ from statsmodels.duration.survfunc import SurvfuncRight
 
 from hgrpo.evaluation.over_seeds import seed_interval
 
-# Columns of a table of cumulative play at the end of each round.
+# Columns of a table with cumulative counts of trajectories and replies at the end of each round.
 PLAY = ["method", "seed", "round", "trajectories", "replies"]
-# Fractions of the way from the supervised policy's score to that of the reference's last round.
+# Fractions of the distance from the supervised policy's score to the reference's final score.
 SHARES = (0.25, 0.5, 0.75)
 
 
 def derived(start: float, end: float) -> list[float]:
-    """Thresholds at `SHARES` of the way from `start` to `end`, rounded to whole per cent.
+    """Thresholds between `start` and `end`, at the fractions `SHARES`, rounded to whole per cent.
 
-    `end` is the score of the reference's last round, so that the results of the other arms do not
-    affect the thresholds. If `end` is not above `start`, `start` is the only threshold.
+    `end` is the score in the reference's last round, so that results of other arms do not affect
+    the thresholds. If `end` is not above `start`, `start` is the only threshold.
     """
     if end <= start:
         return [round(start, 2)]
@@ -38,7 +37,7 @@ def derived(start: float, end: float) -> list[float]:
 
 
 def without_zero(thresholds: Sequence[float], scores: pd.Series) -> list[float]:
-    """Drop a threshold of 0, which every run reaches at once, unless a score is negative."""
+    """Drop a threshold of 0 if no score is negative, because all runs reach it immediately."""
     return [each for each in thresholds if each != 0 or (scores < 0).any()]
 
 
@@ -49,11 +48,12 @@ def first_rounds(
 
     Args:
         runs: scores by round, with the columns method, seed, round and `column`.
-        play: cumulative play at the end of each round, with the columns `PLAY`.
+        play: cumulative counts at the end of each round, with the columns `PLAY`.
 
     Returns:
-        Columns threshold, method, seed and reached; round, trajectories and replies when the run
-        reached the threshold, or at its end if it did not; and end, the trajectories at its end.
+        Columns threshold, method, seed, reached, round, trajectories, replies and end. `end` is the
+        run's total number of trajectories. `round`, `trajectories` and `replies` are those when the
+        run reached the threshold, or at the end of a run that did not reach it.
     """
     rows = []
     played = play.set_index(PLAY[:3])[PLAY[3:]]
@@ -79,9 +79,9 @@ def first_rounds(
 
 
 def curve(times: Sequence[float], reached: Sequence[bool]) -> tuple[np.ndarray, np.ndarray]:
-    """Kaplan-Meier estimate: times of steps, and share of runs still below the threshold.
+    """Kaplan-Meier curve: times at which it drops, and share of runs still below the threshold.
 
-    The first time is 0, with share 1.
+    The first time is 0, where the share is 1.
     """
     estimate = SurvfuncRight(np.asarray(times, float), np.asarray(reached, int))
     return np.r_[0.0, estimate.surv_times], np.r_[1.0, estimate.surv_prob]
@@ -98,11 +98,11 @@ def restricted_mean(times: Sequence[float], reached: Sequence[bool], horizon: fl
 def summary(first: pd.DataFrame, reference: str, level: float) -> pd.DataFrame:
     """One row per threshold and arm; `first` is the table of `first_rounds`.
 
-    The horizon of the restricted mean is the end of the run with the fewest trajectories. `reached`
-    is the number of runs that reach the threshold by then, and the mean's interval is clipped
-    there. The difference from the reference is paired by seed. Intervals are t intervals over
-    seeds, NaN with one seed or if all values are equal. The median is NaN unless more than half of
-    the runs reach the threshold by the horizon.
+    The horizon is the end of the run with the fewest trajectories. `reached` is the number of runs
+    that reach the threshold by the horizon. The restricted mean and its interval do not exceed the
+    horizon. The median is NaN unless more than half of the runs reach the threshold by the horizon.
+    The difference from the reference is paired by seed. Intervals are t intervals over seeds, NaN
+    with one seed or if all values are equal.
     """
     if first.empty:
         return pd.DataFrame()
@@ -134,9 +134,9 @@ def summary(first: pd.DataFrame, reference: str, level: float) -> pd.DataFrame:
 
 
 def curves(first: pd.DataFrame) -> pd.DataFrame:
-    """Share of each arm's runs that reached each threshold, by trajectories; from 0 to the horizon.
+    """Share of each arm's runs that have reached each threshold, as a function of trajectories.
 
-    One row per step of `curve`, and a last row at the horizon.
+    There is one row per step of `curve`, and a last row at the horizon.
     """
     horizon, parts = common_horizon(first), []
     for (threshold, method), mine in first.groupby(["threshold", "method"], sort=False):
@@ -159,7 +159,7 @@ def common_horizon(first: pd.DataFrame) -> float:
 
 
 def _ends(values: pd.Series, level: float, prefix: str) -> dict[str, float]:
-    if values.nunique() < 2:  # times are rounded up to ends of rounds, so equal ones hide spread
+    if values.nunique() < 2:  # times are rounded up to ends of rounds, which can hide the variance
         lower = upper = np.nan
     else:
         estimate = seed_interval(values.to_numpy(), level)

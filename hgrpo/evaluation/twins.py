@@ -1,6 +1,6 @@
-"""Finds arms that are the same method under two names: their advantages are equal up to scale.
+"""Finds arms that are the same method under two names, because their advantages are proportional.
 
-For advantages a and b over the same turns, the unexplained share after scaling is
+For advantages a and b of the same turns, the unexplained share (of variance, after scaling) is
 
     1 - (a . b)^2 / (|a|^2 |b|^2),
 
@@ -33,10 +33,10 @@ def twins(
     updates: Mapping[str, ArmUpdate],
     labels: Mapping[str, str],
 ) -> pd.DataFrame:
-    """Pairs that are, or nearly are, the same method: names, labels and the share `unexplained`.
+    """Names and labels of arms that are (nearly) the same method, and the share `unexplained`.
 
-    The arms of a pair differ only in settings of their advantages. Of declared twins (arms that
-    differ only in their random numbers), the first is included. Null controls are excluded.
+    The arms of a pair may differ only in settings that affect advantages. Of declared twins (arms
+    that differ only in their random numbers), only the first is used. Null controls are excluded.
 
     Args:
         advantages: for the rollouts of each policy, method -> float64 [turns]; NaN for turns

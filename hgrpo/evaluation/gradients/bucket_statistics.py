@@ -1,9 +1,9 @@
 """Computes the norm, noise and direction of a bucket's gradient from its groups' inner products.
 
-A bucket's loss is a mean over its tokens (or trajectories), so its gradient is sum u_k / sum n_k,
-where u_k is the sum over group k and n_k is its number of tokens (or trajectories). All statistics
-are functions of the inner products of the u_k, so a bootstrap over groups requires no further
-backward pass.
+A bucket's loss is a mean over its tokens (or trajectories). Its gradient is sum u_k / sum n_k,
+where u_k is the sum of the gradients of group k's tokens (or trajectories), and n_k is their
+number. All statistics are functions of inner products of the u_k, so that a bootstrap over groups
+requires no additional backward pass.
 """
 
 from dataclasses import dataclass
@@ -42,10 +42,10 @@ class GroupProducts:
         return GroupProducts(products, self.sizes, factors * self.losses)
 
     def combined(self, mixture: np.ndarray) -> "GroupProducts":
-        """Linear combinations of the components: row d of `mixture` [D, C] gives the d-th.
+        """Linear combinations of the components, with one row of coefficients each, [D, C].
 
         For example, the gradient for whitened advantages (A - mean) / deviation is a combination of
-        the gradients for A and for A = 1.
+        the gradient for the advantages A and the gradient for constant advantages of 1.
         """
         mixed = np.einsum("ac,cgdh,bd->agbh", mixture, self.products, mixture, optimize=True)
         return GroupProducts(mixed, self.sizes, mixture @ self.losses)
@@ -58,10 +58,10 @@ class BucketStatistics:
     Attributes:
         loss: [R, C], the loss.
         norm: [R, C], |sum u / sum n|.
-        noise: [R, C], the estimated squared error of that gradient, E |estimate - truth|^2.
-        drawn: [R, C], resampling noise in the squared norm. It is 0 without resampling. Otherwise
-            it is equal to the noise, because resamples vary around the sample as the sample varies
-            around the truth.
+        noise: [R, C], the estimated squared error of the gradient, E |estimate - truth|^2.
+        drawn: [R, C], the part of the squared norm that is due to resampling. It is 0 without
+            resampling. Otherwise it equals `noise`, because resamples vary around the sample as
+            the sample varies around the true gradient.
         cosine: [R, C, C], cosine between components; nan if either is 0.
     """
 
@@ -90,13 +90,13 @@ class BucketStatistics:
 def bucket_statistics(groups: GroupProducts, counts: np.ndarray | None = None) -> BucketStatistics:
     """Statistics of the gradient over all groups of a bucket.
 
-    Groups are independent, and the gradient is a ratio of sums over them, so its noise is
-    m / (m - 1) * sum |u_k - g n_k|^2 / (sum n_k)^2 with g = sum u / sum n. See Cochran 1977,
-    "Sampling Techniques", section 6.4, https://www.wiley.com/en-us/Sampling+Techniques.
+    The gradient g = sum u_k / sum n_k is a ratio of sums over m independent groups. Its noise is
+    m / (m - 1) * sum |u_k - g n_k|^2 / (sum n_k)^2. See Cochran 1977, "Sampling Techniques",
+    section 6.4, https://www.wiley.com/en-us/Sampling+Techniques.
 
     Args:
-        counts: [R, m], multiplicity of each of the m groups in each resample; by default, a single
-            sample of all groups.
+        counts: [R, m], multiplicity of each group in each resample. By default, there is one
+            sample, which contains every group once.
 
     Raises:
         ValueError: there are fewer than two groups, so their variance is undefined.
@@ -129,7 +129,7 @@ def bucket_statistics(groups: GroupProducts, counts: np.ndarray | None = None) -
 
 
 def cosine_to_all(groups: GroupProducts, chosen: np.ndarray) -> np.ndarray:
-    """[C], cosine between each component of a bucket's gradient and that of all groups.
+    """[C], cosine between a bucket's gradient and the gradient of all groups, by component.
 
     Args:
         chosen: indices of the bucket's groups.

@@ -31,7 +31,7 @@ class Bucket:
 
 
 def buckets(deviations: Sequence[float], mode: BucketMode, number: int) -> list[Bucket]:
-    """The buckets of G groups, followed by a bucket of all groups.
+    """Divide G groups into buckets, and append a bucket with all groups.
 
     Args:
         deviations: standard deviation of each group's returns, [G].

@@ -1,8 +1,9 @@
 """Summarises bucket statistics over seeds: means, norms, slopes and tests of dominance.
 
 RAGEN (https://github.com/mll-lab-nu/RAGEN) concludes from plots of a single run that the norm of
-the task gradient rises with the standard deviation of returns while those of the regularisers stay
-flat, so that the regularisers dominate at low return variance. Here each seed is one observation.
+the task gradient rises with the standard deviation of returns, whereas the norms of the
+regularisers' gradients do not, so that the regularisers dominate if returns hardly vary. Here we
+test this claim with one observation per seed.
 """
 
 from collections.abc import Sequence
@@ -29,7 +30,7 @@ REGULARISERS_DOMINATE, TASK_DOMINATES = "the regularisers dominate", "the task d
 
 
 def weighted_norms(table: pd.DataFrame) -> pd.DataFrame:
-    """Gradient norms of the buckets times the coefficients, and their noise-corrected squares.
+    """Multiply the buckets' gradient norms by their coefficients, and correct squares for noise.
 
     Args:
         table: rows of buckets.csv with the columns method, seed and round.
@@ -37,9 +38,9 @@ def weighted_norms(table: pd.DataFrame) -> pd.DataFrame:
     Returns:
         The columns of `BY`, seed, bucket, component, groups, deviation, norm, noise, square, lower
         and upper. `norm` is the norm of the measured gradient, and `noise` is the expected
-        contribution of noise to its square. `square` is the squared norm minus `noise`; it is not
+        contribution of noise to the squared norm. `square` is the squared norm minus `noise`, not
         clipped at 0, because clipping would bias it. `lower` and `upper` are the limits of a
-        bootstrap interval over groups for the noise-corrected norm of one seed.
+        bootstrap interval (over groups) for the noise-corrected norm of one seed.
     """
     rows = table[table["bucket"] != ALL].copy()
     rows["norm"] *= rows["coefficient"]
@@ -87,7 +88,7 @@ def student_p(values: Sequence[float]) -> float:
 
 
 def holm_where_tested(p_values: Sequence[float]) -> np.ndarray:
-    """Holm's correction over the p-values that are not NaN, float [n]; the others stay NaN."""
+    """Apply Holm's correction to the p-values that are not NaN, and keep NaN, float [n]."""
     corrected = np.array(p_values, dtype=np.float64)
     tested = ~np.isnan(corrected)
     corrected[tested] = holm(corrected[tested].tolist())
@@ -97,20 +98,20 @@ def holm_where_tested(p_values: Sequence[float]) -> np.ndarray:
 def slopes(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
     """Slope of each component's squared norm regressed on the standard deviation of returns.
 
-    Each seed contributes the least-squares slope over its buckets. Squares are used because their
-    estimates are nearly unbiased. Norms clipped at 0 are biased upwards by noise, which grows with
-    the deviation of returns, so they would rise even without any gradient.
+    Each seed contributes the least-squares slope over its buckets. We use squared norms because
+    their estimates are nearly unbiased. Norms clipped at 0 are biased upwards by noise. This noise
+    grows with the deviation of returns, so clipped norms would rise even if all gradients were 0.
 
     Args:
         norms: from `weighted_norms`.
 
     Returns:
         The columns of `BY`, component and seeds; `mean`, the mean square over buckets and seeds;
-        the slope with its t interval over seeds; its p-value, plain and after Holm's correction
+        the slope with its t interval over seeds; its p-value before and after Holm's correction
         over the rows of the same component; and a verdict, which is inconclusive unless the
         corrected p-value is below 1 - level. A slope is NaN if all buckets have the same deviation.
-        A component whose gradient is exactly 0 in all buckets (e.g. the KL, if the policy is its
-        own reference) has no p-value.
+        The p-value is NaN if the component's gradient is exactly 0 in all buckets, e.g. the
+        gradient of the KL if the policy is also the reference policy.
     """
     rows = []
     for (*key, component), part in norms.groupby([*BY, "component"], sort=False):
@@ -142,19 +143,19 @@ def dominance(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
     """Squared norm of the regularisers' gradient minus that of the task gradient.
 
     The difference is computed in the buckets with the lowest and the highest deviation of returns.
-    Squared norms are compared because their estimates are nearly unbiased. With norms clipped at 0,
-    a task gradient that is smaller than the noise in every seed would count as 0, and the
+    We compare squared norms because their estimates are nearly unbiased. If norms were clipped at
+    0, a task gradient that is smaller than the noise in every seed would count as 0, and the
     regularisers would seem to dominate with certainty.
 
-    If the returns of every group in a bucket are equal, advantages and the task gradient are 0 by
-    definition. Such a row has a separate verdict and no test.
+    If returns do not vary within any group of a bucket, all advantages and the task gradient are 0.
+    The row of such a bucket has a separate verdict and is not tested.
 
     Args:
         norms: from `weighted_norms`.
 
     Returns:
         The columns of `BY`; `place` (lowest or highest); the difference with its interval over
-        seeds; its p-value, plain and after Holm's correction over all tested rows; and a verdict,
+        seeds; its p-value before and after Holm's correction over all tested rows; and a verdict,
         which is inconclusive unless the corrected p-value is below 1 - level.
     """
     rows = []
@@ -179,7 +180,7 @@ def dominance(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
 
 
 def _end(part: pd.DataFrame, place: str) -> pd.Series:
-    """Norms and squares in a seed's first or last bucket, indexed by (column, component)."""
+    """Norms and squares in a seed's lowest or highest bucket, indexed by (column, component)."""
     # Several buckets may share the same deviation (e.g. 0); ties keep their original order.
     ordered = part[part["component"] == TASK].sort_values("deviation", kind="stable")
     bucket = ordered["bucket"].iloc[0 if place == "lowest" else -1]
@@ -195,10 +196,10 @@ def _verdict(difference: float, sure: bool) -> str:
 def bucket_means(table: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
     """Average the bucket statistics over seeds: one row per value of `KEYS`, in the table's order.
 
-    Measures are averaged over the seeds in which they are defined, and have t intervals.
-    `corrected` is the signed root of the mean signal, because a mean of norms clipped at 0 would be
-    too large. With one seed, the interval is copied from `table` if it has one. `cosine` is the
-    cosine between the task and the regularisers; both components have it.
+    Each statistic is averaged over the seeds in which it is defined, with a t interval. With one
+    seed, the interval is copied from `table` if available. `corrected` is the signed root of the
+    mean signal, because a mean of norms clipped at 0 would be too large. `cosine` is the cosine
+    between the gradients of the task and of the regularisers, and is the same in both rows.
 
     Args:
         table: rows of buckets.csv with the columns method, seed and round.

@@ -15,8 +15,8 @@ from hgrpo.evaluation.gradients.buckets import Bucket, buckets
 from hgrpo.evaluation.gradients.settings import GradientsConfig
 from hgrpo.evaluation.truth.resampling import estimate, resamples
 
-# Components of the rows: gradients of the task with whitened and scaled advantages, of the task
-# with raw advantages, of the KL, of the entropy, and of the weighted sum of the last two.
+# The components are gradients: of the task (advantages whitened and scaled), of the task with raw
+# advantages, of the KL, of the entropy, and of the weighted sum of the KL and the entropy.
 TASK, REGULARISERS = "task", "regularisers"
 SHOWN = (TASK, "task_unwhitened", "kl", "entropy", REGULARISERS)
 PASSES = ("prefilter", "postfilter")
@@ -43,11 +43,11 @@ def mix(
 
 @dataclass(frozen=True)
 class Pass:
-    """The groups of one pass: all played groups, or those kept by the filter.
+    """The groups of one pass: all played groups, or the groups kept by the filter.
 
     Attributes:
-        groups: indices among all played groups, [M].
-        products: inner products of their gradients, with the input components of `mix`.
+        groups: indices of the pass's groups among all played groups, [M].
+        products: inner products of the groups' gradients, with the input components of `mix`.
         trajectories, tokens: number of trajectories and sampled tokens of each group, int [M].
     """
 
@@ -66,7 +66,7 @@ def bucket_table(
 ) -> tuple[pd.DataFrame, dict[str, dict[int, str]]]:
     """Compute one row per pass, bucket and component, and the bucket of each group in each pass.
 
-    A pass has at most one bucket per two groups, and no buckets if it has fewer than two groups.
+    Every bucket has at least two groups, so a pass with few groups has fewer buckets, or none.
 
     Args:
         deviations: standard deviation of the returns of each played group, [G].
@@ -123,7 +123,7 @@ def _bucket_rows(
                     "coefficient": coefficient,
                     "loss": statistics.loss[0, index],
                     "norm": statistics.norm[0, index],
-                    # Stored, because it does not follow from the ratio below if the noise is 0.
+                    # The signal cannot be recovered from the ratio below if the noise is 0.
                     "signal": statistics.signal[0, index],
                     **_columns("corrected", statistics.corrected[:, index]),
                     **_columns("signal_to_noise", statistics.signal_to_noise[:, index]),

@@ -1,16 +1,16 @@
 """Measures how good the update from a method's advantages is, from gradients of single groups.
 
-g_k is a method's gradient from group k, the sum over the group's turns of advantage times the
-gradient of the reply's log-probability, and t_k is the same with the true advantages. All
+g_k is a method's gradient from group k: the sum, over the group's turns, of the advantage times the
+gradient of the reply's log-probability. t_k is the same sum with the true advantages. All
 statistics are functions of inner products, given as matrices [G, G] with entries such as g_k . t_l.
 Weights, float64 [R, G] from `resamples`, are the multiplicities of the groups.
 
-An update is compared with the update from the exact true advantages of the same groups (`cosine`),
-which is precise because both share their rollouts, and with the true gradient over all games and
-rollouts (`Expected`). With mu = E[g_k], nu = E[t_k] and v = E|g_k - mu|^2, means over pairs of
-different groups are unbiased estimates of inner products of mu and nu, regardless of the noise of
-single groups. With few groups such an estimate of |mu|^2 or |nu|^2 may be negative; ratios with it
-are then NaN.
+`cosine` compares a method's update with the update from the exact true advantages of the same
+groups. This comparison is precise, because the two updates use the same rollouts. `Expected`
+compares it with the true gradient over all games and rollouts. Let mu = E[g_k], nu = E[t_k] and
+v = E|g_k - mu|^2. Means over pairs of different groups are unbiased estimates of inner products of
+mu and nu. With few groups, such an estimate of |mu|^2 or |nu|^2 may be negative, and ratios with a
+negative estimate are NaN.
 """
 
 from dataclasses import dataclass
@@ -29,11 +29,10 @@ def cosine(
 ) -> np.ndarray:
     """Cosine between the updates from a method's and from the true advantages, float64 [R].
 
-    The length of the true update is estimated from the inner product of its halves, whose noise is
-    independent. The result therefore estimates the cosine with the exact true update, and it may
-    exceed 1 by chance.
-    While noise dominates, an unbiased method requires about 1 / cosine^2 (at one group) times as
-    many groups as the true advantages to get an update of the same quality.
+    The norm of the true update is estimated from the inner product of two halves with independent
+    noise. The result therefore estimates the cosine with the exact true update, and may exceed 1 by
+    chance. If noise dominates, an unbiased method requires about 1 / cosine^2 times as many groups
+    as the true advantages for an update of the same quality (with the cosine for one group).
 
     Args:
         of_method: [G, G], g_k . g_l.
@@ -54,7 +53,7 @@ class Expected:
         signal: |mu|^2.
         along: mu . nu.
         truth: |nu|^2.
-        variance: v, of the gradient of one group.
+        variance: v, the variance of the gradient of one group.
     """
 
     signal: np.ndarray
@@ -63,31 +62,31 @@ class Expected:
     variance: np.ndarray
 
     def cosine(self, groups: float = np.inf) -> np.ndarray:
-        """Cosine with nu of an update from n = `groups`: mu.nu / (|nu| sqrt(|mu|^2 + v/n))."""
+        """Cosine of nu and an update from n groups: mu . nu / (|nu| sqrt(|mu|^2 + v / n))."""
         length = (self.signal + self.variance / groups) * np.maximum(self.truth, 0)
         return ratio(self.along, np.sqrt(np.maximum(length, 0)))
 
     def bias(self) -> np.ndarray:
-        """|c mu - nu| / |nu|, with c such that the projection of c mu on nu is nu.
+        """|c mu - nu| / |nu|, where c is chosen so that the projection of c mu on nu is nu.
 
-        The scale c is free because advantages have no unit. The bias is the tangent of the angle
-        between mu and nu, and infinite if mu points away from nu.
+        Advantages have no unit, so the scale c is free. The bias is the tangent of the angle
+        between mu and nu, and infinite if the cosine of this angle is not positive.
         """
         cosine = np.minimum(self.cosine(), 1.0)
         tangent = np.sqrt(np.maximum(ratio(np.ones_like(cosine), cosine**2) - 1, 0))
         return np.where(cosine <= 0, np.inf, tangent)
 
     def relative_variance(self, groups: float) -> np.ndarray:
-        """c^2 v / (n |nu|^2) with the c of `bias`: the update's variance in units of |nu|^2.
+        """Variance of an update from n groups, in units of |nu|^2: c^2 v / (n |nu|^2).
 
-        Infinite if mu points away from nu.
+        c is defined in `bias`. The result is infinite if the bias is infinite.
         """
         along = np.maximum(self.along, 0) ** 2
         relative = ratio(np.maximum(self.truth, 0) * self.variance, groups * along)
         return np.where(self.along <= 0, np.inf, relative)
 
     def signal_to_noise(self, groups: float) -> np.ndarray:
-        """n |mu|^2 / v: signal-to-noise ratio of an update from n groups."""
+        """Signal-to-noise ratio of an update from n groups: n |mu|^2 / v."""
         return groups * ratio(self.signal, self.variance)
 
 
@@ -96,8 +95,8 @@ def expected(
 ) -> Expected:
     """Estimate the moments from [G, G] matrices of g_k . g_l, g_k . t_l and t_k . t_l.
 
-    If `of_method` is the product of two estimates of the same gradient with independent noise, the
-    variance excludes that noise.
+    If `of_method` contains products of two estimates of the same gradient with independent noise,
+    the variance does not include this noise.
     """
     signal = _pairs(of_method, weights)
     pairs = (_pairs(products, weights) for products in (with_truth, truth))

@@ -1,4 +1,4 @@
-"""Play rollouts and continuations to measure true advantages; save every finished group."""
+"""Measures true advantages with rollouts and continuations, and saves every finished group."""
 
 import json
 import shutil
@@ -34,11 +34,11 @@ _COUNTS = "counts.json"
 
 @dataclass(frozen=True)
 class Measurement:
-    """Measurement of true advantages for one policy, in a folder from `job_scratch`.
+    """Measures the true advantages of one policy. Its folder is from `job_scratch`.
 
     Attributes:
         size: rollouts per game, at least 2.
-        seed, round: identify the random streams, together with the task.
+        seed, round: parts of the names of random streams, in addition to the task.
         folder: folder of the rollouts and finished groups.
     """
 
@@ -53,10 +53,10 @@ class Measurement:
     def rollouts(
         self, panel: Sequence[Task], on_done: Callable[[], None] = lambda: None
     ) -> list[PlayedGroup]:
-        """Return the groups to measure, which an interrupted run saved or which are newly played.
+        """Play the groups to measure, or read those that an interrupted run has saved.
 
-        Each group is a separate step. New groups are also read back from disk, so that interrupted
-        and resumed runs have equal inputs.
+        Each group is a separate step. New groups are also read back from disk, so that a resumed
+        run has the same inputs as an uninterrupted run.
 
         Raises:
             UserError: the panel has too few games, or saved rollouts are damaged.

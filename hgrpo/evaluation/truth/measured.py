@@ -1,4 +1,4 @@
-"""Holds measured true advantages and the methods' credit as arrays over all turns of rollouts."""
+"""Stores measured true advantages and the methods' credit as arrays over all turns."""
 
 import re
 from collections import Counter
@@ -17,7 +17,7 @@ INADMISSIBLE, NO_WORD, OTHER = "(not admissible)", "(no word)", "(other)"
 # Number of the most common kinds of action to keep; all others are merged into `OTHER`.
 KINDS = 12
 _LETTERS = re.compile(r"[^\W\d_]+")
-# Names of rows and columns without a method, and values of the column `beats_shuffled`.
+# Labels of rows that are not about a method, and values of the column `beats_shuffled`.
 SHUFFLED, TRUTH = "shuffled", "truth"
 YES, NO = "yes", "no"
 SHUFFLED_LABEL, TRUTH_LABEL = "Truth, shuffled", "Truth"
@@ -82,14 +82,14 @@ class MeasuredTruth:
 
     @cached_property
     def within(self) -> "MeasuredTruth":
-        """A copy with A and its halves centred within each trajectory."""
+        """A copy in which A and its two estimates are centred within each trajectory."""
         names = ("advantage", "first", "second")
         return replace(self, **{name: self.centred(vars(self)[name]) for name in names})
 
     def centred(self, values: np.ndarray) -> np.ndarray:
         """Values [N] minus their means over each trajectory.
 
-        Rounding errors of equal values, also of 32 bits, become 0.
+        If the values are equal up to rounding errors (of float32 or float64), the result is 0.
         """
         owner = np.repeat(np.arange(len(self.lengths)), self.lengths)
         means = np.bincount(owner, values) / np.bincount(owner)

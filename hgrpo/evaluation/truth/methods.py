@@ -24,14 +24,13 @@ def truth_tables(
     """Compare credit with the true advantages of the same rollouts, which must be measured.
 
     Returns:
-        - truth: a row per method, then one for the shuffled truth; see `scoring.score`. `seconds`,
-          `dollars` and `extra_trajectories` are costs per trajectory (`price`).
-        - truth_gradients: a row per method, and for the exact truth, at several numbers of groups.
-        - truth_errors: a row per method and turn number or kind of action; see
-          `scoring.error_rows`.
+        - truth: one row per method, then one for the shuffled truth; see `scoring.score`.
+          `seconds`, `dollars` and `extra_trajectories` are costs per trajectory (`price`).
+        - truth_gradients: rows of each method and of the exact truth; see `scoring.gradient_rows`.
+        - truth_errors: rows of each method; see `scoring.error_rows`.
 
     Args:
-        updates: method -> settings of its advantages.
+        updates: method -> settings that convert its credit to advantages.
         labels: method -> label, in the order of the rows; methods without credit are omitted.
     """
     rollouts, truth = played.rollouts, played.truth
@@ -59,7 +58,7 @@ def truth_tables(
 def price(computed: Computation, rollouts: SharedRollouts) -> dict[str, float]:
     """Cost of credit per trajectory: seconds, dollars, and extra trajectories played.
 
-    Fits between rounds and cached answers of a judge are not counted.
+    The costs of fitting a model between rounds, and of a judge's cached answers, are not included.
     """
     starts = np.cumsum(rollouts.lengths) - rollouts.lengths
     credited = max(1, int(np.isfinite(computed.values[starts]).sum()))

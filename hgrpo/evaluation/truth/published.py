@@ -14,7 +14,7 @@ from hgrpo.evaluation.truth.table import PLACE, TRUTH_FILE, read_truth_table
 from hgrpo.trajectories.store import TURNS_FILE, read_turns
 
 CREDIT, ADVANTAGE = "credit", "advantage"
-# Columns of a file of credit: the turn, its credit, and optionally its advantage.
+# These columns of a credit file identify a turn.
 TURN = ("task_id", "rollout", "turn")
 COLUMNS = (*TURN, CREDIT, ADVANTAGE)
 _TYPES = (pa.string(), pa.int64(), pa.int64(), pa.float64(), pa.float64())

@@ -1,7 +1,7 @@
-"""Bootstraps over groups. Whole groups are resampled, because turns of a group are dependent.
+"""Bootstraps over groups. Whole groups are resampled, because the turns of a group are dependent.
 
-Statistics are functions of sums over turns, and are computed for many resamples at once. The first
-resample contains every group once, so the first value is the estimate itself.
+Statistics are functions of sums over turns, and are computed on all resamples at once. The first
+resample contains every group once, so that the statistic's first value is the estimate.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from hgrpo.games.streams import generator
 RESAMPLES = 2000
 # With fewer groups, percentile intervals are far too narrow.
 FEWEST = 8
-# There is no interval if the statistic is undefined on more than this share of resamples.
+# An interval is NaN if the statistic is undefined on more than this share of the resamples.
 _UNDEFINED = 0.05
 
 
@@ -28,10 +28,10 @@ def resamples(groups: int, number: int = RESAMPLES) -> np.ndarray:
 
 
 def estimate(values: np.ndarray, level: float = 0.95) -> tuple[float, float, float]:
-    """Return an estimate and its percentile interval, from the statistic's values on `resamples`.
+    """Return (estimate, lower, upper), from a statistic's values on all rows of `resamples`.
 
-    Infinite values are included. The limits are NaN if there are no resamples, or if the statistic
-    is undefined on more than one in twenty of them.
+    The interval is a percentile interval, which includes infinite values. Its limits are NaN if
+    there is only one row, or if the statistic is NaN on more than one in twenty of the rows.
     """
     drawn = values[1:]
     known = drawn[~np.isnan(drawn)]

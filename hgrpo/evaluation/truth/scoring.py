@@ -29,13 +29,13 @@ def pearson(
 
         r = cov(credit, truth) / sqrt(var(credit) cov(first half, second half))
 
-    Noise in the estimated truth attenuates the correlation. The two halves of the continuations
-    give estimates with independent noise, so their covariance is the variance of the truth without
-    noise. This is Spearman's correction (Spearman 1904, "The Proof and Measurement of Association
-    between Two Things", https://doi.org/10.2307/1412159). A corrected correlation may exceed 1 by
-    chance. Noise in the credit is part of the credit and is not corrected.
+    Noise in the estimated truth reduces the plain correlation. The two halves of the continuations
+    give estimates with independent noise, so their covariance estimates the variance of the truth
+    without noise (Spearman 1904, "The Proof and Measurement of Association between Two Things",
+    https://doi.org/10.2307/1412159). A corrected correlation may exceed 1 by chance. Noise in the
+    credit is not corrected, because it is part of the credit.
 
-    NaN if the credit does not vary, or if the covariance of the halves is not positive.
+    The result is NaN if the credit does not vary, or if the covariance is not positive.
 
     Args:
         credit, truth: float64 [turns].
@@ -60,7 +60,7 @@ def _varies(variance: np.ndarray, square: np.ndarray) -> np.ndarray:
 
 
 def sign_hits(advantage: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Score of each sign, [turns]: 1 if both are equal, 0.5 if the advantage is 0, else 0."""
+    """1 if advantage and truth have the same sign, 0.5 if the advantage is 0, else 0; [turns]."""
     return (1 + np.sign(advantage) * np.sign(truth)) / 2
 
 
@@ -71,7 +71,7 @@ def sign_accuracy(
     owner: np.ndarray,
     weights: np.ndarray,
 ) -> np.ndarray:
-    """Mean of `sign_hits` over the clear turns of each resample, float64 [R]; NaN if it has none.
+    """Mean of `sign_hits` over each resample's clear turns, float64 [R]; NaN without clear turns.
 
     Args:
         advantage, truth: float64 [turns].
@@ -93,16 +93,16 @@ def score(credit: np.ndarray, advantage: np.ndarray, truth: MeasuredTruth) -> di
     Returns:
         groups, turns, clear_turns: sample sizes.
         credit_pearson, advantage_pearson: correlations with the truth, corrected for its noise.
-        within_pearson: the same for advantage and truth centred within each trajectory, which
-            measures differences between turns of a trajectory only.
-        beats_shuffled: "yes" if the interval of `within_pearson` is above 0, the value of the
-            shuffled truth; "no" otherwise, e.g. for advantages that are constant within
-            trajectories; "" without an interval, e.g. if the truth does not vary significantly
+        within_pearson: like `advantage_pearson`, after subtracting each trajectory's mean from
+            advantage and truth. It compares only turns of the same trajectory.
+        beats_shuffled: "yes" if the interval of `within_pearson` is above 0, which is the value for
+            the shuffled truth; "" if there is no interval, e.g. because the truth does not vary
+            significantly within trajectories; "no" otherwise, e.g. if advantages are constant
             within trajectories.
         sign_accuracy: share of the clear turns whose advantage has the sign of the truth.
-        cosine: between the updates from one group by the method and by the exact truth.
-        Each number except for counts has `_lower` and `_upper`, a 95 % interval over groups, which
-        is NaN without variation or with too few groups (`resampling.FEWEST`).
+        cosine: cosine between the method's update and the exact truth's update, for one group.
+        Except for sample sizes, each number has columns `_lower` and `_upper` with a 95 % interval
+        over groups. They are NaN without variation or with too few groups (`resampling.FEWEST`).
     """
     known = np.isfinite(credit) & np.isfinite(advantage)
     truth, credit, advantage = truth.of(known), _scaled(credit[known]), _scaled(advantage[known])
@@ -134,11 +134,11 @@ def shuffled_row(truth: MeasuredTruth) -> dict[str, object]:
 
 
 def gradient_rows(advantage: np.ndarray, truth: MeasuredTruth) -> list[dict[str, float]]:
-    """Quality of an update, one row for each of `GROUPS`; `advantage` is as in `score`.
+    """Quality of a method's updates, one row per update size in `GROUPS`.
 
-    Columns: `of_groups`, the sample size; `groups` per update; `cosine_same_groups`, with the
-    update from the exact truth on the same groups; and `cosine_true`, `bias`, `variance` and
-    `signal_to_noise` (see `gradients.Expected`).
+    `of_groups` is the sample size, and `groups` the number of groups per update.
+    `cosine_same_groups` is the cosine with the update from the exact truth on the same groups. For
+    `cosine_true`, `bias`, `variance` and `signal_to_noise`, see `gradients.Expected`.
     """
     known = np.isfinite(advantage)
     truth = truth.of(known)
@@ -157,26 +157,25 @@ def true_gradient_rows(truth: MeasuredTruth) -> list[dict[str, float]]:
 
 
 def best_scale(advantage: np.ndarray, truth: np.ndarray) -> float:
-    """Nonnegative least-squares factor that scales advantages to the truth.
+    """Nonnegative factor that scales advantages to the truth, by least squares.
 
-    Noise in the truth does not bias it. Errors are those of scaled advantages, because advantages
-    have no unit.
+    It is not biased by noise in the truth.
     """
     square = float(advantage @ advantage)
     return max(0.0, float(advantage @ truth) / square) if square else 0.0
 
 
 def error_rows(advantage: np.ndarray, truth: MeasuredTruth) -> list[dict[str, object]]:
-    """One row for each turn number, then one for each kind of action.
+    """Errors of advantages, one row per turn number, then one row per kind of action.
 
     Args:
         advantage: float64 [N]; NaN for turns without credit.
 
     Returns:
-        Rows with `by` ("turn" or "action"), `key`, the numbers of `turns` and `clear_turns`, the
-        share of clear turns with the correct sign (`sign_accuracy`, NaN if there are none), the
-        mean true advantage `mean_truth`, and `mean_error`, the mean of the scaled advantage minus
-        the truth, both in units of return.
+        Columns `by` ("turn" or "action"), `key` (the turn number or kind of action), the numbers of
+        `turns` and `clear_turns`, `sign_accuracy` (see `score`; NaN without clear turns), the mean
+        true advantage `mean_truth`, and `mean_error`, the mean of scaled advantage minus truth. The
+        last two are in units of return; advantages are scaled because they have no unit.
     """
     known = np.isfinite(advantage)
     truth, advantage = truth.of(known), advantage[known]
@@ -202,7 +201,7 @@ def error_rows(advantage: np.ndarray, truth: MeasuredTruth) -> list[dict[str, ob
 
 
 def update_sketches(advantage: np.ndarray, truth: MeasuredTruth) -> np.ndarray:
-    """Sketch of each group's gradient, the sum of advantage times the turn's gradient.
+    """Sketch of each group's gradient, i.e. of its sum of advantage times the turn's gradient.
 
     Args:
         advantage: float64 [N].
@@ -246,13 +245,13 @@ def _scaled(values: np.ndarray) -> np.ndarray:
 
 
 def _pearson(values: np.ndarray, truth: MeasuredTruth) -> np.ndarray:
-    # Centred, because a large constant would cancel the differences in the mean square.
+    # Centre first, because rounding errors of a large mean would hide small differences.
     values = values - values.mean() if len(values) else values
     return pearson(values, truth.advantage, truth.halves, truth.owner, truth.weights)
 
 
 def _beats(inside: np.ndarray) -> str:
-    """Whether correlations within trajectories, [R], are above 0, the null value."""
+    """Whether the interval of correlations within trajectories, [R], is above 0."""
     _, lower, _ = estimate(inside)
     if np.isnan(lower):
         return ""
@@ -269,7 +268,7 @@ def _products(
 
 
 def _shuffled_cosine(truth: MeasuredTruth) -> np.ndarray:
-    """Cosine of the shuffled truth; not biased by noise, because factors use different halves."""
+    """Cosine for the shuffled truth. Each product uses both halves, so noise does not bias it."""
     first, second = (update_sketches(half, truth) for half in truth.halves)
     means = (trajectory_means(half, truth.lengths) for half in truth.halves)
     dealt_first, dealt_second = (update_sketches(mean, truth) for mean in means)

@@ -1,9 +1,9 @@
 """Null model: true advantages shuffled over the turns of each trajectory.
 
-Such credit has the correct sum per trajectory but no information on single turns. Only one half of
-the continuations is shuffled, so the noise of the two halves is independent. Means over all
-permutations of the turns are computed from sums over each trajectory. After subtracting each
-trajectory's mean, the null's correlation with the truth is exactly 0.
+Shuffled credit has the correct sum per trajectory but no information on single turns. Only the
+estimate from the first half of the continuations is shuffled. It is compared with the estimate from
+the second half, whose noise is independent. Means over all permutations of the turns have a closed
+form. After subtracting each trajectory's mean, the correlation with the truth is exactly 0.
 """
 
 import numpy as np
@@ -44,7 +44,7 @@ def shuffled_signs(
 ) -> np.ndarray:
     """Sign accuracy of the shuffled truth on the `clear` turns, float64 [R]."""
     signs = np.sign(truth)
-    # The score is linear in the shuffled sign, so its mean over permutations needs only the mean.
+    # The score is linear in the shuffled sign, so the mean over permutations uses the mean sign.
     hits = (1 + trajectory_means(signs, lengths) * signs) / 2
     columns = np.array([clear * hits, clear], dtype=np.float64)
     right, turns = (weights @ sums_by_group(columns, owner, weights.shape[1])).T
@@ -62,12 +62,12 @@ def shuffled_spread(
 ) -> np.ndarray:
     """Variance of a trajectory's gradient due to shuffling, float64 [trajectories].
 
-    With c the covariance of the halves over the trajectory's T turns, and s_t the turns' gradients:
+    For a trajectory of T turns with gradients s_t, it is
 
-        c (T sum |s_t|^2 - |sum s_t|^2) / (T - 1)
+        c (T sum |s_t|^2 - |sum s_t|^2) / (T - 1),
 
-    This is the covariance, over permutations applied to both halves, of the gradients of the two
-    halves. It is 0 for a single turn.
+    where c is the covariance of the two halves over the turns. This is the covariance of the two
+    halves' gradients over permutations applied to both. It is 0 for a single turn.
 
     Args:
         sketches: float64 [N, size], s_t.

@@ -23,7 +23,7 @@ PLACE = pa.schema(
     | {"rollout": "int32", "turn": "int32"}
 )
 SKETCH = "sketch"
-# The sign of A is clear if |A| exceeds this many standard errors.
+# The sign of an advantage A is clear if |A| exceeds this number of standard errors.
 CLEAR = 3.0
 
 
@@ -41,7 +41,7 @@ def truth_table(
 
     Args:
         truths: true values of each trajectory's turns.
-        continuations: number of continuations from before every turn.
+        continuations: number of continuations that start before each turn.
         sketches: float32 [turns of the group, size].
     """
     places = turn_places([group])
@@ -70,10 +70,10 @@ def turn_places(groups: Sequence[PlayedGroup]) -> dict[str, list]:
 
 
 def read_truth(folder: Path, groups: Sequence[PlayedGroup]) -> pa.Table:
-    """Read the truth table of the rollouts `groups`, which are from `read_groups` on this folder.
+    """Read the truth table in a folder whose rollouts are `groups` (from `read_groups`).
 
     Raises:
-        UserError: as `read_truth_table`, or the rows do not match the turns of the rollouts.
+        UserError: `read_truth_table` fails, or the rows do not match the turns of the rollouts.
     """
     path = Path(folder) / TRUTH_FILE
     table = read_truth_table(path)
@@ -103,24 +103,24 @@ def sketches_of(table: pa.Table) -> np.ndarray:
 
 
 def clear(advantage: np.ndarray, error: np.ndarray) -> np.ndarray:
-    """Whether the sign of each turn's A is clear: bool [turns], |A| > `CLEAR` standard errors.
+    """Whether each turn's |A| exceeds `CLEAR` standard errors, bool [turns].
 
-    Among many turns with A = 0, a few are clear by chance.
+    A few of many turns whose true A is 0 are clear by chance.
     """
     return np.abs(advantage) > CLEAR * error
 
 
 def true_variance(first: np.ndarray, second: np.ndarray) -> float:
-    """Variance of the true A over turns, from estimates by two halves of the continuations.
+    """Variance of the true A over turns, the covariance of estimates from both halves.
 
-    The errors of the halves are independent, so their covariance is free of noise variance. It may
-    be negative by chance if most of the variance is noise.
+    The covariance contains no noise variance, because the errors of the two estimates are
+    independent. It may be negative by chance if most of the variance is noise.
     """
     return float(np.mean((first - first.mean()) * (second - second.mean())))
 
 
 def reliability(advantage: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
-    """True variance divided by the estimates' variance, at most 1; NaN if the latter is 0."""
+    """`true_variance` divided by the variance of `advantage`, at most 1; NaN if the latter is 0."""
     spread = float(np.var(advantage))
     return min(1.0, true_variance(first, second) / spread) if spread else float("nan")
 
@@ -131,7 +131,7 @@ def quality(table: pa.Table) -> dict[str, float]:
     Returns:
         turns: number of rows.
         continuations: total number of continuations.
-        mean_start_value: mean V before first turns.
+        mean_start_value: mean V before the first turn of a trajectory.
         mean_standard_error: mean standard error of A.
         reliability: from `reliability`.
         clear_share: share of turns whose sign is clear.

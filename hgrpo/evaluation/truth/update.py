@@ -21,11 +21,11 @@ from hgrpo.trajectories.store import SEQUENCES_FILE, read_sequences
 def update_advantages(credit: np.ndarray, groups: Sequence[Group], update: ArmUpdate) -> np.ndarray:
     """Advantage of every turn in the arm's loss, float64 [N].
 
-    Dead groups have advantages of 0, even if they are excluded from the update. The scale of
-    `advantage_rms` is omitted, because a common factor does not change directions.
+    Advantages in dead groups are 0, even if these groups are excluded from the update. They are not
+    scaled by `advantage_rms`, because a common factor does not change the update's direction.
 
     Args:
-        credit: float64 [N], turns of all trajectories of `groups`, NaN in groups without credit.
+        credit: float64 [N], over the turns of all trajectories; NaN in groups without credit.
     """
     sizes = [sum(len(t.turns) for t in group.trajectories) for group in groups]
     parts = np.split(credit, np.cumsum(sizes)[:-1])
@@ -47,16 +47,16 @@ def _advantages(group: Group, credit: np.ndarray, update: ArmUpdate) -> GroupAdv
 def credited(
     method: MethodConfig, folder: Path, order: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A method's credit and advantage of the N turns of published rollouts, float64 [N] each.
+    """A method's credit and advantages for the N turns of published rollouts, float64 [N] each.
 
     Args:
-        method: the arm; its assigner, `alpha` and `turn_norm` are used.
-        folder: rollouts as in docs/truth.
-        order: if given, credit the groups in reverse order, and the trajectories of each group in
-            the order `other_orders(...)[order]`.
+        method: the arm. Only its assigner, `alpha` and `turn_norm` are used.
+        folder: folder of rollouts, such as those in docs/truth.
+        order: if given, pass the groups to the assigner in reverse order, and the trajectories of
+            each group in the order `other_orders(...)[order]`.
 
     Raises:
-        UserError: the credit requires more than the rollouts, or a file is missing or damaged.
+        UserError: rollouts are not sufficient for the assigner, or a file is missing or damaged.
     """
     names = ["task_id", "content_hash", "task_type"]
     rows = read_sequences(folder / SEQUENCES_FILE, names).to_pylist()
@@ -87,7 +87,7 @@ def credited(
 
 
 def _source(method: MethodConfig, rollouts: SharedRollouts) -> str:
-    """Source of a method's credit besides the rollouts; "" if there is none."""
+    """What the method's assigner requires in addition to rollouts; "" if nothing."""
     declared = method.credit.declared
     if not method.train or method.uses_critic:
         untrained = "an assigner, which untrained arms lack"

@@ -1,4 +1,4 @@
-"""Settings that turn an arm's credit into advantages, for comparisons with the truth."""
+"""Settings that convert an arm's credit to advantages, for comparisons with the truth."""
 
 from hgrpo.config.strict import Strict
 from hgrpo.learning.method import MethodConfig

@@ -1,12 +1,13 @@
 """Estimates the true advantages of a trajectory's turns, from continuations before each turn.
 
-    V_t = mean return of the continuations from before turn t,    V_T = the trajectory's return
+    V_t = mean return of the continuations that start before turn t
+    V_T = return of the trajectory itself
     A_t = V_{t+1} - V_t
 
 V_T has no error, because there is no reward after the last turn. A_t is an unbiased estimate of the
-turn's advantage under the policy that played the continuations. Source: Kazemnejad et al. 2024,
-"VinePPO: Refining Credit Assignment in RL Training of LLMs", https://arxiv.org/abs/2410.01679, here
-with one turn as the step.
+turn's advantage under the policy that plays the continuations. Source: Kazemnejad et al. 2024,
+"VinePPO: Refining Credit Assignment in RL Training of LLMs", https://arxiv.org/abs/2410.01679. A
+step of VinePPO is a turn here.
 """
 
 from dataclasses import dataclass
@@ -18,15 +19,15 @@ import numpy as np
 class TurnTruth:
     """Estimates for the T turns of a trajectory; every field is float64 [T], in units of return.
 
-    A_t and A_{t+1} contain V_{t+1} with opposite signs, so their errors have the
-    covariance -se_after[t]**2. Those of turns further apart are independent.
+    V_{t+1} has opposite signs in A_t and A_{t+1}, so their errors have the covariance
+    -se_after[t]**2. The errors of turns that are not adjacent are independent.
 
     Attributes:
         value_before, value_after: V_t and V_{t+1}.
-        se_before, se_after: their standard errors; the last `se_after` is 0.
+        se_before, se_after: standard errors of V_t and V_{t+1}; the last `se_after` is 0.
         advantage, advantage_se: A_t and its standard error.
-        advantage_first, advantage_second: A_t from the first and from the second half of the
-            continuations. Their errors are independent of each other.
+        advantage_first, advantage_second: A_t estimated from the first and from the second half of
+            the continuations; the errors of these two estimates are independent.
     """
 
     value_before: np.ndarray
@@ -43,7 +44,7 @@ def turn_truth(returns: np.ndarray, final: float) -> TurnTruth:
     """Estimate the true advantage of each turn.
 
     Args:
-        returns: float64 [T, n], returns of the n continuations from before each turn.
+        returns: float64 [T, n], returns of the n continuations that start before each turn.
         final: the trajectory's own return.
 
     Raises:
