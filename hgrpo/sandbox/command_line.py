@@ -1,4 +1,4 @@
-"""Functions shared by the sandbox's commands: flags, notes, outputs and PyTorch threads."""
+"""Functions that the sandbox's commands share: parsing flags, writing outputs, and set-up."""
 
 import argparse
 import os
@@ -41,13 +41,13 @@ def read_flags(
     Args:
         name: name of the piece, for the help text.
         text: description in the help text.
-        defaults: default values of flags that differ from those of the models; part of the result.
+        defaults: values of flags that are not given, where they differ from the models' defaults.
         skip: fields that have no flag.
 
     Raises:
         UserError: a flag is unknown or its value is missing.
     """
-    # Imported here because planning a study imports this module but does not parse flags.
+    # Imported here because planning a study imports this module without parsing flags.
     from pydantic_settings import BaseSettings, CliSettingsSource, SettingsError
 
     defaults = {**(defaults or {})}
@@ -57,7 +57,7 @@ def read_flags(
         for key, field in model.model_fields.items()
         if key not in skip
     }
-    # A list is a single comma-separated word, so that a repeated flag replaces it.
+    # A list is one comma-separated word. If a flag is repeated, the last list is used.
     lists = {key for key, field in fields.items() if get_origin(field.annotation) is tuple}
     flags = {
         key: (
@@ -106,7 +106,7 @@ def print_notes(lines: Iterable[str]) -> None:
 def check_output(output: Path) -> None:
     """Create the output file's folder, and print a note if the file already exists.
 
-    This is called before a run, so that no long run is lost because of an unwritable output.
+    Call this before a run, so that a long run does not fail because its output is not writable.
 
     Raises:
         UserError: the output is a folder, or its folder cannot be created or is not writable.
@@ -126,10 +126,10 @@ def check_output(output: Path) -> None:
 
 
 def prepare_torch(device: str = "cpu") -> None:
-    """Set PyTorch's default device and limit it to one thread.
+    """Set PyTorch's default device, and limit PyTorch to one thread unless OMP_NUM_THREADS is set.
 
-    OMP_NUM_THREADS can raise the number of threads, without benefit for these small nets. Call this
-    before importing modules that create tensors on import.
+    Small nets do not benefit from more threads. Call this function before importing modules that
+    create tensors on import.
 
     Raises:
         UserError: PyTorch detects no GPU.
@@ -145,7 +145,7 @@ def prepare_torch(device: str = "cpu") -> None:
 
 
 def write_rows(rows: Sequence[Mapping[str, Any]], target: Path, first: Sequence[str]) -> None:
-    """Write rows as CSV, with the columns in `first` first and others in order of appearance."""
+    """Write rows as CSV: first the columns in `first`, then others in order of appearance."""
     import pandas as pd
 
     from hgrpo.report.csv_file import write_csv

@@ -1,4 +1,4 @@
-"""Uniform draws for stacked seeds, from random streams with a name (seed, purpose, step).
+"""Uniform draws for stacked seeds, from named random streams (seed, purpose, step).
 
 A draw does not depend on earlier draws. Arms with the same seed therefore have the same data and
 initial weights, and evaluations do not affect training.
@@ -16,7 +16,7 @@ from hgrpo.games import streams
 Purpose = Literal[
     "init", "data", "action", "candidate", "weight", "noise", "screen", "replay", "evaluation"
 ]
-# Upper limit of draws, so that none is rounded to 1 in float32.
+# Draws are at most this value, because larger values would be rounded to 1 in float32.
 _BELOW_ONE = 1.0 - 2.0**-24
 
 
@@ -28,7 +28,9 @@ def generator(seed: int, *name: object) -> np.random.Generator:
 def uniform(
     seeds: Sequence[int], purpose: Purpose, name: Sequence[object], shape: Sequence[int]
 ) -> Tensor:
-    """Uniform draws in [0, 1), float32 [S, *shape]. Larger shapes begin with the same draws.
+    """Uniform draws in [0, 1), float32 [S, *shape].
+
+    For the same stream, the draws of a larger shape begin with those of a smaller one.
 
     Args:
         name: additional parts of the stream's name, such as the step.

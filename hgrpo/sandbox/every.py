@@ -1,7 +1,7 @@
 """Enumerates all token sequences of a given length, and builds their prefix tree.
 
-A net that scores the tree instead of the sequences computes each shared prefix only once. For
-example, the nine sequences of two tokens from a vocabulary of three have three different prefixes.
+If a net scores the tree instead of the sequences, it computes each shared prefix only once. For
+example, the nine sequences of two tokens from a vocabulary of three have only three prefixes.
 """
 
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ class Tree:
     Attributes:
         tokens: last token of each of the M prefixes, int64 [M].
         depths: number of tokens before this last token, int64 [M].
-        hidden: attention mask, bool [M, M]; [i, j] is False if node j is node i or a prefix of it.
-        paths: node before each token of each of the O sequences, int64 [O, length]; 0 is the root,
-            and the nodes have numbers from 1.
+        hidden: attention mask, bool [M, M]; [i, j] is False if prefix j is prefix i or its start.
+        paths: number of the prefix before each token of each of the O sequences, int64
+            [O, length]. The empty prefix is 0, and the prefixes in `tokens` are 1 to M.
     """
 
     tokens: Tensor
@@ -37,7 +37,7 @@ class Tree:
     def of(cls, vocabulary: int, length: int) -> "Tree":
         """Build the tree of the sequences `every(vocabulary, length)`."""
         counts = [vocabulary**size for size in range(1, length)]
-        # The number of a prefix, among those of equal length, has its tokens as digits.
+        # Prefixes of equal length are numbered so that the tokens are the digits of the number.
         numbers = torch.cat([torch.arange(count) for count in [*counts, 0]])
         depths = torch.arange(length - 1).repeat_interleave(torch.tensor(counts, dtype=torch.int64))
         apart = depths.unsqueeze(1) - depths

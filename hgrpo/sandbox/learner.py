@@ -27,8 +27,8 @@ class Adam:
     """Kingma and Ba 2015, "Adam: A Method for Stochastic Optimization",
     https://arxiv.org/abs/1412.6980, for weights [S, P], with PyTorch's defaults.
 
-    Adam is elementwise, so one fused pass over all rows updates all seeds. A seed that has stopped
-    must not resume, because its moments continue to change.
+    Adam is elementwise, so one fused pass over all rows updates all seeds. Training of an inactive
+    seed must not resume, because its moments are updated while it is inactive.
     """
 
     def __init__(self, weights: Tensor, lr: float):
@@ -46,7 +46,7 @@ class Adam:
 
 @dataclass(frozen=True)
 class Update:
-    """The term of an update (detached), its gradient [S, P], and the norms [S] before clipping."""
+    """The detached term of an update, its gradient [S, P], and the norms [S] before clipping."""
 
     term: Term
     gradient: Tensor
@@ -54,7 +54,7 @@ class Update:
 
 
 class Learner:
-    """Weights [S, P] of stacked seeds, whose gradients, clipping and moments are separate.
+    """Weights [S, P] of stacked seeds, each with separate gradient clipping and Adam moments.
 
     `updates` counts the updates of each seed, int64 [S].
     """
@@ -69,9 +69,9 @@ class Learner:
 
     @property
     def leaf(self) -> Tensor:
-        """Return the current weights, the tensor for which the next update computes gradients.
+        """The current weights, as the tensor with respect to which the next update differentiates.
 
-        The loss of this update may therefore reuse results that were computed from this tensor.
+        The loss of the next update may reuse results that were computed from this tensor.
         """
         if self._leaf is None:
             self._leaf = self.weights.detach().requires_grad_()

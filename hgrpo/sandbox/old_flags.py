@@ -1,4 +1,4 @@
-"""The original's flags for the settings of rules."""
+"""Names of flags in the original sandbox for the settings of rules."""
 
 from hgrpo.formulas.rule import Rule
 
@@ -34,7 +34,7 @@ FLAGS = {
 
 
 def flags_of(rule: type[Rule]) -> dict[str, str]:
-    """Map a rule's settings to their flags, where they exist."""
+    """Map those settings of a rule that have a flag in the original to this flag."""
     classes = [each.__name__ for each in rule.__mro__]
     owned = [
         (flag, *setting.split(".")) for flag, settings in FLAGS.items() for setting in settings

@@ -1,9 +1,9 @@
 """Policies for stacked seeds, which combine a net with methods to read inputs and emit actions.
 
-Shapes are those of `hgrpo.formulas.batch`; V is the number of actions. In one pass, `table`
-computes differentiable log-probs of all actions at every position along given outputs, and `listed`
-along all possible outputs. `sample` samples outputs, and `greedy` takes the most likely action
-every time.
+Shapes are those of `hgrpo.formulas.batch`; V is the number of actions. `table` computes
+differentiable log-probs of all actions at every position of given outputs, in one pass. `listed`
+does the same for all possible outputs. `sample` samples outputs, and `greedy` always emits the most
+likely action.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ Inputs = Tensor | Reading
 
 
 class Sampled(NamedTuple):
-    """Actions int64 [S, N, K, M, T], and log-probs [S, N, K, M, T, V] of their distributions."""
+    """Actions int64 [S, N, K, M, T], and log-probs of all actions there, [S, N, K, M, T, V]."""
 
     actions: Tensor
     table: Tensor

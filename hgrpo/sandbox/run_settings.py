@@ -1,4 +1,4 @@
-"""Settings that pieces share: rules, seeds, length of a run, and size of the transformer."""
+"""Settings that all pieces share: rule, seeds, number of steps, and size of the transformer."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Self
@@ -42,7 +42,7 @@ class RuleSettings(Strict):
     @field_validator("rule", mode="wrap")
     @classmethod
     def _is_of_the_method(cls, value: Any, validate: Any, info: Any) -> Rule | None:
-        """Build the rule; None for an unknown `method`, which is reported separately."""
+        """Build the rule; return None if `method` is unknown, which is reported separately."""
         rule = cls.RULES.get(info.data.get("method"))
         try:
             return rule and rule.model_validate(dict(value))
@@ -70,7 +70,7 @@ class ArmSettings(Strict):
 
     @property
     def notes(self) -> list[str]:
-        """Reasons why the run is degenerate, if this is allowed."""
+        """Messages about violated requirements, if `allow_degenerate` is set."""
         return self._notes
 
     @model_validator(mode="after")
@@ -82,16 +82,16 @@ class ArmSettings(Strict):
         return self
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
-        """Checks of any rule: whether the run fails it, and a line; a piece adds its own."""
+        """Checks that apply to any rule, as pairs (whether the run fails, message)."""
         return ()
 
     def unmet(self) -> list[str]:
-        """One line per violated degenerate requirement; raise ValueError for other violations."""
+        """Messages about allowed violations of requirements; raise ValueError for others."""
         raise NotImplementedError
 
 
 class RunSettings(ArmSettings, RuleSettings):
-    """Settings of an arm with one rule and groups of rollouts. Pieces add `NEEDS`."""
+    """Settings of an arm with one rule and groups of rollouts. Pieces define `NEEDS`."""
 
     NEEDS: ClassVar[Mapping[str, Need]]
 
@@ -104,7 +104,7 @@ class RunSettings(ArmSettings, RuleSettings):
 
     @property
     def samples_groups(self) -> bool:
-        """Whether the batch holds groups of `group_size` rollouts of one input."""
+        """Whether a batch consists of groups with `group_size` rollouts of the same input."""
         return True
 
     @property
@@ -113,7 +113,7 @@ class RunSettings(ArmSettings, RuleSettings):
         return self.batch_size // self.group_size
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
-        """Checks of any rule: whether the run fails it, and a line; a piece adds its own."""
+        """Checks that apply to any rule, as pairs (whether the run fails, message)."""
         return (
             *super().refusals(),
             (
@@ -123,7 +123,7 @@ class RunSettings(ArmSettings, RuleSettings):
         )
 
     def unmet(self) -> list[str]:
-        """One line per violated degenerate requirement; raise ValueError for other violations."""
+        """Messages about allowed violations of requirements; raise ValueError for others."""
         return refuse(self.rule, self.NEEDS, self, self.allow_degenerate)
 
 
@@ -142,11 +142,14 @@ class TransformerSettings(Strict):
 
 
 def unread(run: Strict, reader: str, **read: bool) -> list[tuple[bool, str]]:
-    """Checks for settings that are changed but have no effect: (whether this is so, message).
+    """Checks for settings that differ from their defaults but have no effect.
 
     Args:
-        reader: the task, rule or kind of run, for messages.
-        read: setting -> whether the reader uses it.
+        reader: task, rule or kind of run, for messages.
+        read: setting -> whether `reader` uses it.
+
+    Returns:
+        Pairs (whether the run fails the check, message).
     """
     changed = {name for name in read if getattr(run, name) != type(run).model_fields[name].default}
     return [

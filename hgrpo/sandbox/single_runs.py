@@ -32,10 +32,10 @@ class Command:
     """A piece's command.
 
     Attributes:
-        text: the help's description.
-        first: leading columns.
-        defaults: defaults of flags that differ from the settings', and of the output.
-        headline: the column in the closing line.
+        text: description in the help text.
+        first: leading columns of the output.
+        defaults: defaults of flags that differ from those of the settings, and of the output.
+        headline: column that is printed at the end of a run.
     """
 
     text: str
@@ -73,14 +73,14 @@ def run(piece: str, words: Sequence[str]) -> None:
     """Check and train the run, then write all rows.
 
     Raises:
-        UserError: a flag, a value or the run is refused, or training fails.
+        UserError: a flag, a value or a combination of settings is invalid, or training fails.
     """
     command = COMMANDS[piece]
     settings, options = read_run(piece, words)
     cli.check_output(options.output)
     cli.print_notes(settings.notes)
     cli.prepare_torch(options.device)
-    # Import before the progress bar appears, because an interrupted import may continue.
+    # Import before the progress bar appears, because Ctrl-C may not stop an import.
     trainer = PIECES[piece].trainer
     with tqdm(total=settings.num_steps, unit="step", disable=not options.verbose) as bar:
         rows = trainer(settings).run(bar.update)
@@ -95,7 +95,7 @@ def read_run(piece: str, words: Sequence[str]) -> tuple[ArmSettings, RunOptions]
     """Parse the settings of the run, and the options.
 
     Raises:
-        UserError: a flag, a value or the run is refused.
+        UserError: a flag, a value or a combination of settings is invalid.
     """
     model, flags = PIECES[piece].model, _flags(piece, words)
     options = validate(RunOptions, cli.of_model(RunOptions, flags), piece)

@@ -31,15 +31,15 @@ class ArmTrainer(ABC):
 
     @abstractmethod
     def take_step(self) -> None:
-        """All updates of one training step; evaluate before if due."""
+        """Make all updates of one training step. If an evaluation is due, evaluate first."""
 
     @abstractmethod
     def examine(self) -> Columns:
-        """Columns of an evaluation: scores of the policies and cumulative costs."""
+        """Evaluate; return scores of the policies and cumulative costs."""
 
     @abstractmethod
     def head(self) -> dict[str, float | int | str]:
-        """Common columns of this step's rows."""
+        """Columns that all of this step's rows share, such as the step and the method."""
 
     def run(self, advance: Callable[[], object] = lambda: None) -> list[Row]:
         """Train all steps, with a final evaluation; `advance` is called after each step.
@@ -93,16 +93,16 @@ class PolicyTrainer(ArmTrainer):
 
 @dataclass
 class ReadsOnce:
-    """A policy that caches the reading of a batch's inputs under the weights of the next update.
+    """A policy that caches the result of `read` for a batch's inputs.
 
-    The first update on a batch often uses the inputs and weights of its sampling. If a trainer
-    samples with `Learner.leaf`, this update reuses the reading. Readings under other weights are
-    not cached, because their graph may be freed before the next use.
+    The first update on a batch often has the same inputs and weights as sampling had. If a trainer
+    samples with the weights `Learner.leaf`, the update reuses the result. Results for other weights
+    are not cached, because their graph may be freed before the next use.
     """
 
     policy: Policy
     learner: Learner
-    # Weights, inputs, and the reading with its gradient.
+    # Weights, inputs, and the result of `read` with its graph.
     _last: tuple[Tensor, Inputs, Inputs] | None = field(default=None, init=False)
 
     def read(self, weights: Tensor, inputs: Inputs) -> Inputs:

@@ -1,4 +1,4 @@
-"""Defines the layout and initialisation of a row of weights, and the smallest net, `MLP`."""
+"""Defines how a net's tensors are stored and initialised in a row of weights, and the net `MLP`."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,8 +18,8 @@ Start = Literal["normal", "fan_in", "xavier", "zeros", "ones"]
 class Part:
     """One tensor of a net: its name, its shape without the seed axis, and its initialisation.
 
-    `fan_in` draws uniformly from +-1 / sqrt(inputs), PyTorch's default for linear layers, and
-    `xavier` from +-sqrt(6 / (inputs + outputs)).
+    `fan_in` is uniform within +-1 / sqrt(inputs), PyTorch's default for linear layers. `xavier` is
+    uniform within +-sqrt(6 / (inputs + outputs)).
     """
 
     name: str

@@ -1,16 +1,15 @@
 """A causal transformer for stacked seeds, with one-pass scoring and cached sampling.
 
-The inputs are token embeddings times sqrt(width) plus learned position embeddings. Blocks apply
-layer norm first, and their feed-forward layers (ReLU) have four times the width. A final layer norm
-and an untied head without bias follow. Initialisation follows PyTorch's defaults, and as in its
-`TransformerEncoder`
-(https://docs.pytorch.org/docs/stable/generated/torch.nn.TransformerEncoder.html) all blocks start
-with the same weights. There is no dropout.
+The inputs are token embeddings times sqrt(width) plus learned position embeddings. Blocks are
+pre-norm, and their feed-forward layers (ReLU) have four times the width. The last block is followed
+by a layer norm and an untied head without bias. There is no dropout. Weights are initialised with
+PyTorch's defaults. All blocks start with the same weights, as in PyTorch's `TransformerEncoder`
+(https://docs.pytorch.org/docs/stable/generated/torch.nn.TransformerEncoder.html).
 
-Rollouts of the same prompt share its keys and values, so that the prompt is processed only once.
-Tensors are modified in place, because matrix products are small and memory traffic dominates. Keys
-and values are padded to a length of at least 16, because PyTorch's batched products and softmax are
-several times slower for shorter ones.
+A prompt is processed only once, because its rollouts share its keys and values. Tensors are
+modified in place, because matrix products are small and memory traffic dominates. Keys and values
+are padded to a length of at least 16, because PyTorch's batched matrix products and softmax are
+several times slower for shorter sequences.
 """
 
 import math
@@ -34,7 +33,7 @@ _INTO = (("attend", "in"), ("feed", "wide"))
 class Prefix:
     """Keys and values of the previous tokens, per layer [S * N, heads, L, width / heads].
 
-    Joining more tokens creates new tensors, through which gradients flow.
+    `join` creates new tensors, so that gradients can be computed.
     """
 
     def __init__(self, layers: Sequence[tuple[Tensor, Tensor]] = ()):
@@ -46,9 +45,9 @@ class Prefix:
         return self.layers[0][0].shape[2] if self.layers else 0
 
     def join(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Return keys and values of all previous and new tokens, [S * N * R, ...] each, padded.
+        """Return padded keys and values of all previous and new tokens, [S * N * R, ...] each.
 
-        Each row of the prefix is shared by R consecutive rows.
+        R consecutive rows of `keys` and `values` have the same row of the prefix.
         """
         return tuple(
             _after(old, new) for old, new in zip(self.layers[layer], (keys, values), strict=True)
@@ -132,10 +131,10 @@ class Transformer:
         return weights
 
     def tensors(self, weights: Tensor) -> Mapping[str, Tensor]:
-        """The tensors of the net by name, with each layer norm folded into the next linear layer.
+        """The tensors of the net by name, with each layer norm merged into the next linear layer.
 
-        Folding scale and shift into the matrix and bias of this layer requires less memory traffic
-        than applying them to hidden states.
+        Merging the norm's scale and shift into the layer's matrix and bias requires less memory
+        traffic than applying them to hidden states.
         """
         tensors = dict(unpack(self.parts, weights))
         blocks = [
@@ -168,7 +167,7 @@ class Transformer:
         """Logits after each prompt and after each token of its continuations, [S, N, R, T + 1, V].
 
         Args:
-            read: reading of the prompts under the same weights.
+            read: result of `read` for the prompts under the same weights.
             tails: int64 [S, N, R, T], R continuations of each prompt.
         """
         tail_count, length = tails.shape[2:]
@@ -184,7 +183,7 @@ class Transformer:
         """Logits after the prompts and after each of the M nodes of a tree, [S, N, M + 1, V].
 
         Args:
-            read: reading of the prompts under the same weights.
+            read: result of `read` for the prompts under the same weights.
         """
         first = read.logits.unsqueeze(2)
         if not len(tree.tokens):
@@ -218,8 +217,8 @@ class Transformer:
     ) -> tuple[Tensor, Prefix]:
         """Hidden states [S, R, L, d] after all blocks and, if `past` is None, all keys and values.
 
-        With `last`, the last block computes keys and values of all tokens, but hidden states only
-        for this number of tokens at the end. With `tree`, the tokens are the nodes of the tree.
+        If `last` is given, the last block computes hidden states only for this number of tokens at
+        the end. If `tree` is given, the tokens are the nodes of the tree.
         """
         seeds, rows, length = tokens.shape
         begin = past.size if past else 0
@@ -255,7 +254,7 @@ class Transformer:
 def _after(old: Tensor | None, new: Tensor) -> Tensor:
     """Append keys or values `new` [N * R, heads, T, d] to `old` [N, heads, L, d], and pad.
 
-    Each row of `old` is shared by R consecutive rows of `new`.
+    R consecutive rows of `new` are appended to copies of the same row of `old`.
     """
     shared = new[:, :, :0] if old is None else old
     rows, size = new.shape[0] // shared.shape[0], shared.shape[2] + new.shape[2]
@@ -271,8 +270,8 @@ def _attend(queries: Tensor, keys: Tensor, values: Tensor, size: int, tree: Tree
     With `tree`, these T tokens are the nodes of the tree. Each node attends to the tokens before
     the tree, to its ancestors and to itself.
 
-    Keys and values [R, heads, at least size, d] are padding from `size` on. PyTorch's fused kernel
-    is not used, because forward and backward pass take up to twice as long for such short rows.
+    Keys and values [R, heads, at least size, d] are padded from `size` on. PyTorch's fused kernel
+    is not used, because it is up to twice as slow for such short sequences.
     """
     scores = torch.matmul(queries / math.sqrt(queries.shape[-1]), keys.transpose(-1, -2))
     new, width = scores.shape[-2:]

@@ -1,6 +1,6 @@
-"""On-policy distillation: a student samples outputs and learns from a teacher's next-token
-probabilities along them.
+"""On-policy distillation: a student learns from a teacher's next-token probabilities along outputs
+that the student has sampled.
 
-The teacher is computed from the right answer, so failures are due to the objective and not to the
-teacher. `microscope` measures gradient estimators at fixed weights.
+The teacher is computed from the right answer, so that failures are due to the objective and not to
+the teacher. `microscope` measures gradient estimators at fixed weights.
 """

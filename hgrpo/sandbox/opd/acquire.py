@@ -1,4 +1,4 @@
-"""Samples batches from the student, with the teacher's log-probs at every prefix."""
+"""Samples batches from the student, and computes the teacher's log-probs at every prefix."""
 
 import torch
 from torch import Tensor
@@ -27,7 +27,7 @@ def sample(
 def answer(
     task: DistillTask, policy: Policy, weights: Tensor, questions: Questions, uniform: Tensor
 ) -> Rollout:
-    """Sample rollouts [S, N, 1, 1, T] for the questions, from `uniform` draws of this shape."""
+    """Sample rollouts [S, N, 1, 1, T] for the questions; `uniform` are draws of this shape."""
     sampled = policy.sample(weights, questions.inputs, uniform)
     return build(task, questions, sampled.actions, sampled.logprobs)
 

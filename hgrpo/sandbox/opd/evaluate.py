@@ -21,9 +21,9 @@ def examine(
 ) -> dict[str, Tensor]:
     """Columns of the log, [S] each.
 
-    `test_error` and `entropy` (mean entropy per token in nats) are computed from greedy outputs,
-    the other columns from one sampled output per input. `policy_reverse_kl` is the mean KL
-    divergence to the teacher, in nats per token.
+    `test_error`, `greedy_reward` and `entropy` are computed from greedy outputs, and all other
+    columns from one sampled output per input. Entropies and `policy_reverse_kl`, the KL divergence
+    to the teacher, are means per token in nats.
     """
     questions = task.examination(settings.seeds)
     labels = questions.labels[:, :, None, None]
@@ -47,7 +47,7 @@ def examine(
 
 
 def diagnose(seen: Seen, overlap: int) -> dict[str, Tensor]:
-    """Mean distances between student and teacher on a batch, [S] each; they do not use the loss.
+    """Mean distances between student and teacher on a batch, [S] each, regardless of the loss.
 
     Divergences and entropies are in nats.
 

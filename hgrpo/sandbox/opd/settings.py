@@ -1,6 +1,6 @@
 """Settings of a run of opd: task, teacher, phases of training, and evaluation.
 
-Their names are those of the flags in the original.
+Settings have the names of the original's flags.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ NEEDS: dict[str, Need[PhaseOfRun]] = {
 
 
 class Phase(RuleSettings):
-    """A phase of training: one loss, used from a given step on."""
+    """A phase of training, which uses one loss from a given step on."""
 
     RULES = RULES
 
@@ -97,7 +97,7 @@ class OpdSettings(ArmSettings, TransformerSettings):
         return [phase.rule for phase in self.phases]
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
-        """Checks that do not depend on the loss: (whether the run fails the check, message)."""
+        """Checks that do not depend on the loss, as pairs (whether the run fails, message)."""
         return (
             *super().refusals(),
             (
@@ -120,7 +120,7 @@ class OpdSettings(ArmSettings, TransformerSettings):
         )
 
     def unmet(self) -> list[str]:
-        """One line per violated degenerate requirement; raise ValueError for other violations."""
+        """Messages about allowed violations of requirements; raise ValueError for others."""
         return [
             note
             for phase in self.phases

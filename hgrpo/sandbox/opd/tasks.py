@@ -11,9 +11,9 @@ from hgrpo.formulas.batch import Questions
 from hgrpo.sandbox.opd.settings import OpdSettings
 from hgrpo.sandbox.tasks.sequences import SequenceTask
 
-# Number of inputs in an evaluation if there are too many to use all; they are always the same.
+# If there are too many inputs to evaluate all, evaluations use a fixed sample of this size.
 _DRAWN_INPUTS = 256
-# The weight of a content token increases by this share per id, so that no two weights are equal.
+# The weight of a content token increases by this factor times its id, so that all weights differ.
 _STEP = 1e-3
 
 
@@ -56,10 +56,10 @@ def smoothed(actions: int, epsilon: float) -> Tensor:
 
 
 def graded(content: int, actions: int, temperature: float, special: float) -> Tensor:
-    """Probabilities that are higher for content tokens closer to the right one on a circle.
+    """Probabilities that decrease with the circular distance from the right content token.
 
-    A content token a at circular distance d from the right one has the weight exp(-d / temperature)
-    (1 + 0.001 a). Other tokens have the weight `special`.
+    The weight of content token a at distance d is exp(-d / temperature) (1 + 0.001 a). Tokens that
+    are not content have the weight `special`.
     """
     ids = torch.arange(content, dtype=torch.float64)
     apart = (ids.unsqueeze(0) - ids.unsqueeze(1)).abs()

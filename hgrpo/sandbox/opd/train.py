@@ -1,4 +1,4 @@
-"""The training loop (evaluate, sample, update, log), with all seeds in one tensor program."""
+"""The training loop of opd: evaluate, sample, update, log. All seeds are trained together."""
 
 from torch import Tensor
 
@@ -46,7 +46,6 @@ class Trainer(PolicyTrainer):
         self.step += 1
 
     def examine(self) -> Columns:
-        """Scores of the student and cumulative costs."""
         s = self.settings
         rollouts = self.step * s.batch_size
         return {
@@ -56,7 +55,6 @@ class Trainer(PolicyTrainer):
         }
 
     def head(self) -> dict[str, float | int | str]:
-        """Step, phase, method and task."""
         phase, task = self.phase, self.settings.task
         return {"step": self.step, "phase": phase.name, "method": phase.method, "task": task}
 

@@ -1,1 +1,1 @@
-"""Pedagogy: a teacher who knows the answer searches for rollouts from which a student can learn."""
+"""Pedagogy: a teacher that knows the answer learns to produce rollouts that a student can learn."""

@@ -25,10 +25,10 @@ class Questions(NamedTuple):
 
 @dataclass(frozen=True)
 class HintedArithmetic:
-    """Given numbers x0, x1 below n, the last tokens must be x0 + x1, x0 + 2 x1, ... modulo n.
+    """Given numbers x0, x1 below n, the answer is the tokens x0 + x1, x0 + 2 x1, ... modulo n.
 
-    The student's prompt is [x0, x1, QUERY], the teacher's is [x0, x1, HINT, answer, QUERY]. Tokens
-    before the answer may be anything.
+    An output must end with the answer; the tokens before the answer are not constrained. The
+    student's prompt is [x0, x1, QUERY], and the teacher's is [x0, x1, HINT, answer, QUERY].
     """
 
     settings: PedagogySettings
@@ -45,7 +45,7 @@ class HintedArithmetic:
 
     @property
     def scratch(self) -> int:
-        """Number of unconstrained tokens."""
+        """Number of tokens before the answer."""
         return self.settings.completion_len - self.settings.answer_len
 
     def policy(self) -> SequencePolicy:

@@ -1,4 +1,4 @@
-"""Evaluates student and teacher, with greedy and sampled rollouts, on every input.
+"""Evaluates greedy and sampled rollouts of student and teacher, on all inputs.
 
 Evaluations use their own random streams, so they do not affect training.
 """
@@ -35,11 +35,11 @@ class Examiner:
 
     @torch.no_grad()
     def examine(self, weights: Tensor, view: View, step: int) -> dict[str, Tensor]:
-        """Columns of the log [S] for one view; their names are those of the original.
+        """Columns of the log [S] for one view, with the names of the original.
 
         `entropy` is the mean entropy per token of the greedy rollout, in nats. `sampled_reward` is
-        the probability of a right answer, and `predicted_mixed_rate` the probability, derived from
-        it, that the rewards in a group differ. Both are exact if all rollouts can be enumerated.
+        the probability of a right answer. `predicted_mixed_rate` is the resulting probability that
+        the rewards in a group differ. Both are exact if all rollouts can be enumerated.
         """
         questions = self._questions(view, step)
         done = self.policy.greedy(weights, questions.prompts[view])
@@ -87,8 +87,8 @@ def success(
     """Probability that the last tokens are the answer, given the prompt, float [S, N].
 
     Without `uniform`, the result is exact: a sum over all sequences of tokens before the answer.
-    With `uniform`, it is the mean over D such sequences, which are sampled. Given a sequence, the
-    probability of the answer is always exact.
+    With `uniform`, it is a mean over D sampled sequences of tokens before the answer, with the
+    exact probability of the answer after each sequence.
 
     Args:
         prompts: int64 [S, N, L].

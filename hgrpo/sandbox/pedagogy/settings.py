@@ -1,4 +1,4 @@
-"""Settings of a run of pedagogy. Their names are those of the flags in the original."""
+"""Settings of a run of pedagogy, with the names of the original's flags."""
 
 from typing import Literal
 
@@ -56,7 +56,7 @@ class PedagogySettings(RunSettings, TransformerSettings):
     )
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
-        """Checks that do not depend on the rule: (whether the run fails the check, message)."""
+        """Checks that do not depend on the rule, as pairs (whether the run fails, message)."""
         return (
             *super().refusals(),
             (

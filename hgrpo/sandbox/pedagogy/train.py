@@ -53,7 +53,7 @@ class Trainer(ArmTrainer):
 
     @torch.no_grad()
     def sample(self, view: View, name: Sequence[object], groups: int, size: int) -> Rollout:
-        """Sample `groups` groups of `size` rollouts from the policy that has this view."""
+        """Sample `groups` groups of `size` rollouts from the student or teacher (`view`)."""
         s = self.settings
         questions = self.task.draw(s.seeds, "data", name, groups)
         uniform = draws.uniform(s.seeds, "action", name, (groups, size, 1, s.completion_len))
@@ -76,14 +76,13 @@ class Trainer(ArmTrainer):
         return Seen(batch, table, torch.zeros(()), torch.ones(batch.actions.shape[-1]))
 
     def lesson(self, batch: Rollout) -> tuple[Rollout, Columns]:
-        """Replace the rewards of the teacher's batch by those that the frozen student implies."""
+        """Replace rewards in the teacher's batch by rewards that depend on the frozen student."""
         with torch.no_grad():
             table = self.see(batch, "student", self.learners["student"].weights).table
             paid, metrics = self.rule.pay(batch.clean, table, batch.actions)
         return replace(batch, rewards=paid), metrics
 
     def examine(self) -> Columns:
-        """Scores of the policies and cumulative costs."""
         columns: Columns = {}
         for view, learner in self.learners.items():
             columns |= self.examiner.examine(learner.weights, view, self.step)
@@ -91,13 +90,12 @@ class Trainer(ArmTrainer):
         return columns | self._spent()
 
     def head(self) -> dict[str, float | int | str]:
-        """Step, method and task."""
         return {"step": self.step, "method": self.settings.method, "task": self.task.name}
 
     def _explore(self, view: View, part: int) -> Columns:
-        """Update a policy on its own rollouts, rewarded by `lesson` (teacher) or success."""
+        """Update a policy on its own rollouts. The teacher's rewards are from `lesson`."""
         s = self.settings
-        # The name does not contain the view, so that all arms explore the same inputs.
+        # The stream's name does not contain the view, so that all arms explore the same inputs.
         batch = self.sample(view, (self.step, part), s.groups, s.group_size)
         metrics: Columns = {}
         if view == "teacher":

@@ -13,7 +13,7 @@ from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.tasks.task import Task, expected_rewards
 
 VIEW = "policy"
-# If the rewards of a group have a smaller standard deviation, they count as equal.
+# Rewards of a group count as equal if their standard deviation is at most this value.
 _EQUAL = 1e-6
 
 
@@ -59,10 +59,10 @@ def without_noise(settings: RlSettings, task: Task, rollout: Rollout) -> Rollout
 
 
 def _compared(settings: RlSettings, rollout: Rollout, uncharged: Tensor) -> Rollout:
-    """For a grouped rule, set `mixed` [S, N] of the batch: 1 for groups with different rewards.
+    """For a grouped rule, add `mixed` [S, N] to the batch: 1 for groups with different rewards.
 
-    With `compat: reference`, these are determined by `uncharged` rewards [S, N, K], i.e. before the
-    task's penalties, and all other groups are excluded unless there are only such groups.
+    With `compat: reference`, `mixed` is computed from the rewards before the task's penalties,
+    `uncharged` [S, N, K], and groups with equal rewards are excluded if any group is mixed.
     """
     if not settings.rule.grouped:
         return rollout
@@ -110,14 +110,15 @@ def corrupt(
 ) -> Tensor:
     """Add noise to clean rewards [S, N, K].
 
-    label_flip replaces a reward r by 1 - r, and random_reward by a draw from [0, 1). The other
-    modes set the reward of a wrong sample to 1 if the sample contains action 0
-    (false_positive_action0) or the separator (false_positive_rare_token), or if its first action is
-    the first input token or, on bandits, action 0 (spurious_feature).
+    - label_flip replaces a reward r by 1 - r.
+    - random_reward replaces it by a draw from [0, 1).
+    - false_positive_action0 sets it to 1 if a wrong sample contains action 0.
+    - false_positive_rare_token sets it to 1 if a wrong sample contains the separator.
+    - spurious_feature sets it to 1 if a wrong sample begins with the first input token (bandits:
+      with action 0).
 
     Args:
-        draws: uniform [S, N, K, 2]. The first determines whether noise is applied; the second is
-            the random reward.
+        draws: uniform [S, N, K, 2]: whether to apply noise, and the random reward.
     """
     strikes = draws[..., 0] < settings.reward_noise
     mode = settings.reward_noise_mode
@@ -144,7 +145,7 @@ def _marked(mode: str, task: Task, questions: Questions, actions: Tensor) -> Ten
 
 
 def false_rates(rewards: Tensor, clean: Tensor, right: Tensor) -> dict[str, Tensor]:
-    """Shares [S] of wrong samples whose reward is increased, and of right ones with a lower one.
+    """Shares [S] of wrong samples with an increased reward, and of right ones with a reduced one.
 
     Args:
         right: bool [S, N, K].

@@ -1,7 +1,7 @@
-"""Diagnoses a rule's gradient: where it is large, its alignment, and its effect on entropy.
+"""Analyses a rule's gradient: its distribution over tokens, direction, and effect on entropy.
 
-All gradients are gradients of losses, so a positive cosine means that a step of the rule also
-reduces the other loss.
+All gradients are gradients of losses. If the cosine of the rule's gradient and the gradient of
+another loss is positive, a small step of the rule also reduces the other loss.
 """
 
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from hgrpo.sandbox.rl.tasks.task import can_list, every_output
 if TYPE_CHECKING:
     from hgrpo.sandbox.rl.train import Trainer
 
-# The clip band that is assumed for rules without a clip.
+# Clip range that is used in the log of rules without a clip.
 _LOW, _HIGH = 0.2, 0.28
 _BUCKETS = ("low", "mid", "high")
 
@@ -30,13 +30,13 @@ def gradient_columns(trainer: "Trainer", batch: Rollout) -> dict[str, Tensor]:
     """Columns [S] about the rule's gradient on a batch.
 
     - cos_method_ce: cosine with the gradient of the cross-entropy to the labels, on these inputs.
-    - cos_method_clean: cosine with the gradient of the same rule for noise-free rewards, which also
-      determine which rollouts are included.
+    - cos_method_clean: cosine with the same rule's gradient if rewards, which also determine the
+      included rollouts, are noise-free.
     - cos_method_exact: cosine with the gradient of -E[R] on the same inputs, if all outputs can be
       enumerated. R is noise-free and includes the task's penalties.
     - true_signal, false_signal: see `_signals`.
-    - mass_*: shares of the norm of the gradient over logits, by terciles of surprisal, by the sign
-      of the advantage (see `token_advantages`), and by position.
+    - mass_*: shares of the norm of the gradient with respect to logits, by terciles of surprisal,
+      by the sign of the advantage (see `token_advantages`), and by position.
     """
     weights = trainer.weights.clone().requires_grad_()
     seen = trainer.see(batch, weights)
@@ -59,10 +59,10 @@ def gradient_columns(trainer: "Trainer", batch: Rollout) -> dict[str, Tensor]:
 
 
 def _of_struck(seen: Seen, weights: Tensor, on_table: Tensor) -> Tensor:
-    """The part of the rule's gradient, [S, P], from rollouts whose reward was changed by noise.
+    """The part of the rule's gradient [S, P] from rollouts whose rewards were changed by noise.
 
     Args:
-        on_table: the gradient with respect to log-probs, computed from all rewards.
+        on_table: the rule's gradient with respect to log-probs.
     """
     struck = seen.over_tokens((seen.rollout.rewards != seen.rollout.clean).float())
     return torch.autograd.grad(seen.table, weights, on_table * struck.unsqueeze(-1))[0]
@@ -71,8 +71,8 @@ def _of_struck(seen: Seen, weights: Tensor, on_table: Tensor) -> Tensor:
 def _signals(gradient: Tensor, struck: Tensor, exact: Tensor) -> dict[str, Tensor]:
     """Columns [S]: true and false signal of an update, in the units of a gradient.
 
-    true_signal is the component, along the exact gradient, of the gradient from rollouts without
-    noise. false_signal is the norm of the gradient from rollouts with noise.
+    true_signal is the gradient from rollouts without reward noise, projected onto the direction of
+    the exact gradient. false_signal is the norm of the gradient from rollouts with reward noise.
     """
     along = torch.nn.functional.normalize(exact, dim=1)
     return {
@@ -82,10 +82,10 @@ def _signals(gradient: Tensor, struck: Tensor, exact: Tensor) -> dict[str, Tenso
 
 
 def ratio_columns(rule: Rule, seen: Seen) -> dict[str, Tensor]:
-    """Columns [S]: shares of ratios below and above the rule's clip band, and the largest ratio.
+    """Columns [S]: shares of ratios below and above the rule's clip range, and the largest ratio.
 
     Args:
-        rule: the rule. If it has no clip, the band is from 0.8 to 1.28.
+        rule: the rule. If it has no clip, the range from 0.8 to 1.28 is used.
         seen: the batch under the weights of the update.
     """
     band = rule.model_dump()
@@ -103,8 +103,8 @@ def ratio_columns(rule: Rule, seen: Seen) -> dict[str, Tensor]:
 def token_advantages(trainer: "Trainer", seen: Seen) -> Tensor:
     """The advantage of each token, detached, [S, N, K, M, T].
 
-    If the rule assigns credit to tokens, this is its own advantage. Otherwise, it is the reward,
-    centred within its group (grouped rules) or minus the baseline (other rules).
+    If the rule assigns credit to tokens, the advantage is this credit. Otherwise, it is the reward
+    minus the group's mean (grouped rules) or minus the baseline (other rules).
     """
     credit = trainer.rule.token_credit(seen)
     if credit is not None:
@@ -117,15 +117,15 @@ def token_advantages(trainer: "Trainer", seen: Seen) -> Tensor:
 def entropy_columns(before: Seen, after: Tensor, advantages: Tensor) -> dict[str, Tensor]:
     """Columns [S]: how updates on a batch change the entropy at its prefixes, in nats.
 
-    cov_prob_delta_logit is the covariance, over sampled tokens, between the probability of a token
+    cov_prob_delta_logit is the covariance, over sampled tokens, between a token's probability
     before the updates and the change in its log-prob. entropy_drop_* is the mean decrease in
-    entropy at tokens with positive or negative advantages, and by terciles of surprisal and
-    delight; NaN if there are no such tokens.
+    entropy over tokens with positive or negative advantages, or in a tercile of surprisal or
+    delight. It is NaN if there are no such tokens.
 
     Args:
-        before: the batch before the first update.
-        after: the table [S, N, K, M, T, V] after the last one.
-        advantages: the tokens' advantages before the updates, [S, N, K, M, T].
+        before: the batch, evaluated before the first update.
+        after: log-probs [S, N, K, M, T, V] of all actions after the last update.
+        advantages: the tokens' advantages before the first update, [S, N, K, M, T].
     """
     table, weight = before.table.detach(), before.rollout.taken
     was, now = entropy(table), entropy(after)
@@ -199,9 +199,9 @@ def oracle_gradient(trainer: "Trainer", batch: Rollout) -> Tensor:
 
 
 def exact_gradient(trainer: "Trainer", batch: Rollout) -> Tensor:
-    """Gradient of -E[R] on the batch's inputs, summed over all outputs.
+    """Gradient of -E[R] on the batch's inputs, computed as a sum over all outputs.
 
-    The task's penalty depends on the policy. This adds no term to the gradient, because the
+    The task's penalty is a function of log p. Differentiating it would add nothing, because the
     expected gradient of log p is 0.
     """
     weights = trainer.weights.clone().requires_grad_()

@@ -16,8 +16,8 @@ from hgrpo.sandbox import draws
 from hgrpo.sandbox.policies import Inputs, Policy, Sampled
 from hgrpo.sandbox.rl.tasks.task import Task, can_list, output_count
 
-# Number of sampled or enumerated outputs, over all seeds, in one pass. Passes that fit into the CPU
-# cache are faster. Enumerated outputs share most of their tokens.
+# Number of outputs of all seeds in one pass, if outputs are sampled or enumerated. A pass should
+# fit into the CPU cache. It may have more enumerated outputs, because these share most tokens.
 _DRAWN_AT_ONCE = 1280
 _LISTED_AT_ONCE = 10_000
 # Maximum number of (input, output) pairs for exact expectations.
@@ -37,7 +37,7 @@ class Examiner:
     draws_inputs: bool = False
 
     def questions(self, step: int) -> Questions:
-        """Inputs of the evaluation; the seed axis has size 1 if all seeds have the same inputs."""
+        """Inputs of the evaluation, with a seed axis of size 1 if all seeds use the same inputs."""
         if self._redraws:
             return self.task.draw(self.seeds, ("evaluation", step), _REFERENCE_INPUTS)
         questions, _ = self.task.examination()
@@ -58,10 +58,10 @@ class Examiner:
     def examine(self, weights: Tensor, step: int) -> dict[str, Tensor]:
         """Columns of the log, [S] each.
 
-        `entropy` is the mean entropy per token along the greedy output, `policy_entropy` that along
-        sampled outputs, and `sequence_entropy` the entropy of a whole output, all in nats.
-        `sep_probability` is the mean probability of the separator along sampled outputs, and
-        `kl_from_init` the KL divergence of outputs to the initial policy, in nats.
+        `entropy` is the mean entropy per token along the greedy output, and `policy_entropy` along
+        sampled outputs. `sequence_entropy` is the entropy of a whole output. `sep_probability` is
+        the mean probability of the separator along sampled outputs. `kl_from_init` is the KL
+        divergence of whole outputs from the initial policy. Entropies and the KL are in nats.
         """
         questions = self.questions(step)
         labels = questions.labels[:, :, None, None]
@@ -76,10 +76,7 @@ class Examiner:
         }
 
     def _act(self, weights: Tensor, questions: Questions, step: int) -> tuple[Sampled, Sampled]:
-        """Outputs of the greedy and the sampled policy.
-
-        For the sampled policy, these are all outputs if enumerated, else one sample per input.
-        """
+        """The greedy outputs, and all possible outputs or one sampled output per input."""
         policy, listed = self.policy, self.lists_outputs
         shape = (questions.labels.shape[1], 1, 1, self.task.horizon)
         uniform = [] if listed else [draws.uniform(self.seeds, "evaluation", (step,), shape)]
@@ -109,14 +106,14 @@ class Examiner:
         return self._of_first(self.questions(0).inputs)
 
     def _of_first(self, inputs: Tensor) -> list[Inputs]:
-        """The initial policy's log-probs of all outputs, or its readings of the inputs, by part."""
+        """The initial policy's log-probs of all outputs, or its readings of inputs, per pass."""
         parts = self._parts(inputs)
         if self.lists_outputs:
             return [torch.cat([self.policy.listed(self.first, some).table for (some,) in parts], 1)]
         return [self.policy.read(self.first, some) for (some,) in parts]
 
     def _before(self, questions: Questions, done: Sampled) -> Tensor:
-        """Log-probs, under the initial weights, of the outputs of the sampled policy."""
+        """Log-probs of sampled or enumerated outputs under the initial weights."""
         first = self._of_first(questions.inputs) if self._redraws else self._first
         if self.lists_outputs:
             return first[0]

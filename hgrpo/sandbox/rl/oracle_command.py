@@ -28,7 +28,7 @@ _DEFAULTS = {
     "seq_len": 5,
     "allow_degenerate": True,
 }
-# Settings without a flag: determined by `--train_steps`, or fixed for one seed.
+# Settings that have no flag, because `--train_steps` determines them or there is only one seed.
 _DERIVED = ("seeds", "rule", "num_steps", "eval_every", "num_seeds")
 _FIRST = ("step", "seed", "sample", "projection", "update_projection")
 

@@ -1,4 +1,4 @@
-"""Delays batches, by a queue with a fixed delay or by a prioritised replay buffer."""
+"""Supplies old batches, from a queue with a fixed delay or from a prioritised replay buffer."""
 
 import torch
 from torch import Tensor
@@ -11,16 +11,16 @@ from hgrpo.sandbox.rl.settings import RlSettings
 class Supply:
     """Receives the fresh batch of each step, and returns the batch to train on.
 
-    Without replay, the returned batch is `delay` steps old. With replay, each seed draws a batch
-    with a probability proportional to its priority, among batches whose age is at least `delay` and
-    `replay_min_age`. The fresh batch is returned if there is no such batch, or before step
-    `replay_start`.
+    Without replay, the returned batch is `delay` steps old. With replay, each seed draws one of the
+    batches that are at least `delay` and `replay_min_age` steps old, with probabilities
+    proportional to their priorities. Before step `replay_start`, or if there is no such batch, the
+    fresh batch is returned.
     """
 
     def __init__(self, settings: RlSettings):
         self.settings = settings
         self.kept: list[Rollout] = []
-        # Number of trained batches by seed and age, [S, room].
+        # Number of batches that have been trained on, by seed and age, [S, room].
         self.trained = torch.zeros(len(settings.seeds), self._room, dtype=torch.int64)
 
     @property
@@ -28,7 +28,7 @@ class Supply:
         return self.settings.replay_capacity or self.settings.delay + 1
 
     def next(self, fresh: Rollout, step: int) -> tuple[Rollout, dict[str, Tensor]]:
-        """Return the batch to train on, and metrics [S] of replay, e.g. batch counts by age."""
+        """Return the batch to train on, and log columns [S], e.g. numbers of batches by age."""
         batch, metrics = self._next(fresh, step)
         self.trained.scatter_add_(1, batch.age.unsqueeze(1), torch.ones_like(self.trained[:, :1]))
         if self.settings.replay_capacity > 1:

@@ -1,6 +1,6 @@
 """Settings of a run of rl: task, rule, sampling and evaluation.
 
-Their names are those of the flags in the original.
+Settings have the names of the original's flags.
 """
 
 from typing import Literal
@@ -14,7 +14,7 @@ from hgrpo.sandbox.tasks import CHAINS, REVERSALS
 
 _RARE = ("false_positive_rare_token", "false_positive_sep")
 RULES = kinds.of_piece("rl")
-# Maximum number of action sequences for exact sums of E[R | input].
+# If there are more action sequences than this, E[R | input] is not computed as an exact sum.
 MOST_OUTPUTS = 729
 BANDITS = ("mnist", "lm_bandit")
 # Maximum deviation of rewards in [0, 1].
@@ -165,11 +165,11 @@ class RlSettings(RunSettings, TransformerSettings):
 
     @property
     def samples_groups(self) -> bool:
-        """Whether the batch holds groups of `group_size` rollouts of one input."""
+        """Whether a batch consists of groups with `group_size` rollouts of the same input."""
         return self.rule.grouped or (self.grouped and not self.rule.candidates)
 
     def unmet(self) -> list[str]:
-        """Reasons why the run is degenerate; raise ValueError if this is not allowed."""
+        """Messages about allowed violations of requirements; raise ValueError for others."""
         notes = super().unmet()
         if self.delay >= self.num_steps:
             line = f"delay {self.delay} has no effect, because num_steps is {self.num_steps}"
@@ -179,7 +179,7 @@ class RlSettings(RunSettings, TransformerSettings):
         return notes
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
-        """Checks that do not depend on the rule: (whether the run fails the check, message)."""
+        """Checks that do not depend on the rule, as pairs (whether the run fails, message)."""
         noisy, mode = self.reward_noise > 0, self.reward_noise_mode
         horizon = 1 if self.task in BANDITS else self.seq_len
         listed = (self.vocab_size + 1) ** horizon <= MOST_OUTPUTS
@@ -226,7 +226,7 @@ class RlSettings(RunSettings, TransformerSettings):
         )
 
     def _unread(self) -> list[tuple[bool, str]]:
-        """Checks for settings that the run's task, rule or replay does not use."""
+        """Checks for changed settings that are not used by the run's task, rule or replay."""
         sequences, text = self.task not in BANDITS, self.task == "lm_bandit"
         replays, rule = self.replay_capacity > 0, self.rule
         return [

@@ -1,4 +1,4 @@
-"""The training loop of rl: evaluate, sample, screen, update, log."""
+"""The training loop of rl: evaluate, sample, select rollouts, update, log."""
 
 import torch
 from torch import Tensor
@@ -24,7 +24,7 @@ from hgrpo.sandbox.trainer import Columns, PolicyTrainer, ReadsOnce
 
 # A seed stops after this number of consecutive batches without a group with different rewards.
 _PATIENCE = 10
-# Interval, in evaluations, of gradient comparisons.
+# Gradients are analysed once per this number of evaluations.
 _DIAGNOSED = 5
 _CONSTANT = 0.5
 
@@ -50,7 +50,7 @@ class Trainer(PolicyTrainer):
         self.stopped = torch.full((len(settings.seeds),), -1)
 
     def take_step(self) -> None:
-        """Sample a batch and update on it; evaluate before if due."""
+        """Sample a batch and update on it. If an evaluation is due, evaluate first."""
         s = self.settings
         due = self.step >= s.delay and (self.step - s.delay) % s.eval_every == 0
         evaluation = self.examine() if due else {}
@@ -93,11 +93,10 @@ class Trainer(PolicyTrainer):
         }
 
     def head(self) -> dict[str, float | int | str]:
-        """Step, method and delay."""
         return {"step": self.step, "method": self.settings.method, "delay": self.settings.delay}
 
     def see(self, batch: Rollout, weights: Tensor) -> Seen:
-        """The batch under `weights`, as input of the rule."""
+        """Evaluate the batch under `weights`, as input of the rule."""
         inputs = batch.inputs[acquire.VIEW]
         table = self.policy.table(weights, inputs, batch.actions)
         oracle = None
@@ -107,7 +106,7 @@ class Trainer(PolicyTrainer):
         return Seen(batch, table, start, self.task.scored, oracle)
 
     def screened(self, batch: Rollout) -> tuple[Rollout, dict[str, Tensor]]:
-        """The batch after the rule's screen, and columns of the log."""
+        """The batch restricted to rollouts that the rule's `screen` selects, and log columns."""
         if not self.rule.screens:
             return batch, {}
         shape = (batch.rewards[0].numel(),)
@@ -131,7 +130,7 @@ class Trainer(PolicyTrainer):
         )
 
     def _count_futile(self, batch: Rollout) -> None:
-        """Stop seeds after too many consecutive batches without a group with different rewards."""
+        """Stop seeds with too many consecutive batches in which no group has different rewards."""
         if "mixed" not in batch.extras:
             return
         mixed = batch.extras["mixed"].amax(1) > 0

@@ -1,4 +1,4 @@
-"""Figures of a study: curves with mean, band and individual seeds, and points per arm."""
+"""Draws a study's figures: curves (mean, band and individual seeds), and one point per arm."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -73,18 +73,18 @@ def _curves(study: str, spec: FigureSpec, arms: Mapping[str, ArmRows]) -> Drawin
 
 
 def _run(rows: pd.DataFrame, x: str, column: str) -> pd.DataFrame:
-    """The points of a curve, one per evaluation that logs both columns.
+    """Points of a curve over a run, one per seed and evaluation that logs both columns.
 
-    Columns are seed, place, x and value; `place` is the index of a seed's evaluation.
+    The columns are seed, place (index of the seed's evaluation), x and value.
     """
     points = pd.DataFrame({"seed": rows["seed"], "x": rows[x], "value": rows[column]})
     return points.assign(place=rows.groupby("seed", sort=False).cumcount()).dropna()
 
 
 def _numbered(rows: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The last values in the columns `name`_0, `name`_1, ..., as the points of a curve.
+    """Points of a curve over the last values of the columns `name`_0, `name`_1, ...
 
-    Columns are seed, place, x and value; `place` and x are the number in the column's name.
+    The columns are seed, place, x and value; `place` and x are the number in the column's name.
     """
     columns = [column for column in rows if re.fullmatch(rf"{re.escape(name)}_\d+", column)]
     numbers = {column: int(column.rpartition("_")[2]) for column in columns}
@@ -105,7 +105,7 @@ def _curve(ax: Axes, seeds: pd.DataFrame, colour: str, line: str, marker: str) -
 
 
 def _over_seeds(seeds: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
-    """Mean and standard error over the seeds with a value at a place, at their mean x."""
+    """Mean and standard error over the seeds that have a value at a place, indexed by mean x."""
     at = seeds.groupby("place")
     mean, error = at["value"].mean(), at["value"].sem().fillna(0.0)
     x = at["x"].mean()

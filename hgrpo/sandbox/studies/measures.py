@@ -14,10 +14,10 @@ from hgrpo.sandbox.studies.study import Metric
 class Measured:
     """Values [S] of an arm's seeds, in order.
 
-    For a time, `reached` [S] is True for seeds that reached the threshold. For the others, `values`
-    is the time of their last evaluation, or inf if they stopped training before it, because they
-    never reach the threshold. `end` is the last time of any seed. For other metrics, `reached` is
-    True for all seeds.
+    If the metric is a time to a threshold, `reached` [S] is True for seeds that reached it. For
+    other seeds, `values` is the time of the last evaluation, or inf if training had stopped by
+    then, because such a seed would never reach the threshold. `end` is the last time of any seed.
+    For other metrics, `reached` is True for all seeds.
     """
 
     values: np.ndarray
@@ -60,9 +60,9 @@ def measure(rows: pd.DataFrame, metric: Metric, arm: str) -> Measured:
 
 
 def horizon(*arms: Measured) -> float:
-    """Time up to which it is known, for all seeds, whether they have reached the threshold.
+    """Time up to which we know, for all seeds, whether they have reached the threshold.
 
-    It is inf if all seeds have reached it, and otherwise at most the last time of all arms.
+    It is inf if all seeds have reached the threshold.
     """
     missing = [value for arm in arms for value in arm.values[~arm.reached]]
     return min(*missing, max(arm.end for arm in arms)) if missing else np.inf

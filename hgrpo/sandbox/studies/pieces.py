@@ -20,7 +20,7 @@ class Piece:
 
     settings: str
     trains: str
-    # Changes of the settings for a tiny test run, and additional ones for some tasks.
+    # Settings that shorten a run to a tiny test run, and further settings for some tasks.
     tiny: Mapping[str, Any]
     tiny_tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 

@@ -20,7 +20,7 @@ from hgrpo.sandbox.studies.study import Metric, Pair, SandboxStudy
 
 # Costs of an arm per seed, if logged.
 COSTS = ("rollouts", "verifier_calls", "tokens", "updates", "kl_from_init")
-# A mean is marked if it differs from the original's by more than this number of its deviations.
+# Mark a mean if it is further than this from the original's mean, in the original's deviations.
 FAR = 3.0
 _REPLICATES = 10_000
 _UNDECIDED = ("inconclusive", "one seed", "not reached")
@@ -55,11 +55,11 @@ def arm_table(
 ) -> pd.DataFrame:
     """One row per metric and arm: mean over seeds, t and bootstrap intervals, cost.
 
-    `reached` is the number of seeds that reach a time's threshold; times are restricted to
-    `horizon`, up to which this is known for all seeds. `deviation` is the standard deviation over
-    seeds. `published` and `published_deviation` are the original's, `far` is the distance from it
-    in its deviations, and `p_published` the p-value of Welch's test between our seeds and the
-    original's three. Costs are means over seeds.
+    `deviation` is the standard deviation over seeds. For a time to a threshold, `reached` is the
+    number of seeds that reach it, and times are restricted to `horizon` (`measures.horizon`).
+    `published` and `published_deviation` are the original's mean and standard deviation, `far` is
+    the distance from its mean in units of its deviation, and `p_published` is the p-value of
+    Welch's test between our seeds and the original's three seeds. Costs are means over seeds.
 
     Raises:
         UserError: no arm logs a metric's column, or a seed has no value of a metric.
@@ -92,9 +92,9 @@ def arm_table(
 
 
 def _distance(mean: float, published: float, deviation: float | None) -> float:
-    """Distance of a mean from the original's, in the original's deviations; NaN without one.
+    """Distance of a mean from the original's mean, in units of the original's deviation, if known.
 
-    The original printed four decimals. If its printed deviation is 0, the distance is 0 for a mean
+    The original printed four decimals. If the printed deviation is 0, the distance is 0 for a mean
     that would be printed identically, and infinite otherwise.
     """
     if deviation is None or np.isnan(deviation):
@@ -106,9 +106,9 @@ def _distance(mean: float, published: float, deviation: float | None) -> float:
 
 
 def _p_published(line: Mapping[str, float]) -> float:
-    """Welch's test between our seeds and the original's; NaN if either has no deviation.
+    """p-value of Welch's test between our seeds and the original's; NaN without a deviation.
 
-    Because the deviation of three seeds is uncertain, a mean may be many deviations away by chance.
+    The deviation of three seeds is uncertain, so a mean may be many deviations away by chance.
     Source: Welch 1947, "The generalization of 'Student's' problem when several different population
     variances are involved" (https://doi.org/10.1093/biomet/34.1-2.28).
     """
@@ -140,13 +140,13 @@ def _described(measured: Measured, metric: Metric, stream: str) -> dict[str, flo
 
 
 def pair_table(study: SandboxStudy, rows: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """One row per pair for the study's metric: difference paired by seed, tests and verdict.
+    """Compare each pair by the study's metric: difference paired by seed, p-values and verdict.
 
-    `judge` computes verdicts for the pairs listed under `pairs`. The others (`kind` identical or
-    again) are not tested, so they have neither a corrected p-value nor a verdict. The two halves of
-    an A/A pair (again) have different seeds, which are paired in order. `p_equivalent` is the
-    p-value of two one-sided tests against the metric's margin. Times are equivalent only if all
-    seeds of both arms reach the threshold; `unreached` is the share that does not.
+    Only pairs listed under `pairs` have corrected p-values and a verdict (`judge`); pairs whose
+    `kind` is identical or again do not. The two halves of an A/A pair (again) have different seeds,
+    which are paired in order. `p_equivalent` is the p-value of two one-sided tests against the
+    metric's margin. It is 1 for times to a threshold if any seed does not reach the threshold;
+    `unreached` is the share of such seeds.
     """
     table = [_compared(study, rows, pair, "pair") for pair in study.pairs]
     judge(table, study.metric)
@@ -160,8 +160,8 @@ def pair_table(study: SandboxStudy, rows: Mapping[str, pd.DataFrame]) -> pd.Data
 def judge(pairs: Sequence[dict], metric: Metric) -> None:
     """Add `p_holm`, `p_equivalent_holm`, `verdict` and `claim` to the rows of a study's pairs.
 
-    Holm's correction covers both tests, of difference and of equivalence (`statistics.of_pairs`):
-    at most 5% of studies make any false claim of either kind.
+    Holm's correction covers the tests of difference and of equivalence (`statistics.of_pairs`), so
+    that at most 5% of studies make any false claim.
     """
     margin = metric.margin is not None
     equivalent = [line["p_equivalent"] for line in pairs if margin]
@@ -209,9 +209,8 @@ def _difference(
 ) -> tuple[np.ndarray, float]:
     """The arm's value minus the other arm's, [S], and the share of seeds without a time.
 
-    Times are restricted to the horizon of both arms, so two seeds that never reach the threshold
-    differ by 0; a number compared with a time is restricted to the arm's horizon. For other
-    metrics, the share is 0.
+    Times, and numbers that they are compared with, are restricted to the common horizon. Two seeds
+    that never reach the threshold therefore differ by 0. For other metrics, the share is 0.
     """
     mine = measure(rows[pair.arm], metric, pair.arm)
     if isinstance(pair.against, float):
@@ -254,7 +253,7 @@ def _verdict(line: Mapping[str, object], metric: Metric) -> str:
 
 
 def _claim(line: Mapping[str, object]) -> str:
-    """Whether the inference holds for this pair, fails, or is undecided; "" if not applicable."""
+    """Whether the original's inference `holds`, `fails` or is `open` for this pair; "" if none."""
     if not line["said"]:
         return ""
     if line["verdict"] == line["said"]:

@@ -1,4 +1,4 @@
-"""A study's file: question, arms, seeds, primary metric, comparisons and figures."""
+"""Defines and reads a study's file: question, arms, seeds, metric, comparisons and figures."""
 
 import importlib.util
 import itertools
@@ -23,7 +23,7 @@ _TINY_SEEDS = (0, 1)
 class Metric(Strict):
     """One number per seed: first or last value, mean, time to a threshold, or log-log slope.
 
-    With `until`, the last value is taken at the last evaluation up to this time.
+    If `until` is given, the last value is that of the last evaluation up to this time.
     """
 
     column: str
@@ -57,7 +57,7 @@ class Metric(Strict):
 
     @property
     def verdicts(self) -> list[str]:
-        """The possible decisive verdicts; equivalence requires a margin."""
+        """The decisive verdicts that are possible; `equivalent` requires a margin."""
         differ = ["higher", "lower"] if self.better == "neither" else ["better", "worse"]
         return [*differ, *(["equivalent"] if self.margin else [])]
 
@@ -84,7 +84,7 @@ class Metric(Strict):
 
     @property
     def key(self) -> str:
-        """The metric's name in `published`: the column for a value at the end, else the text."""
+        """The metric's key in `published`: `column` for a value at the end, else `text`."""
         return self.column if self.is_last else self.text
 
 
@@ -109,7 +109,7 @@ class Pair(Strict):
 
 
 class Grid(Strict):
-    """Arms for all combinations; `label` is a format such as "{method}, delay {delay}"."""
+    """Arms for all combinations of values; `label` is a format like "{method}, delay {delay}"."""
 
     label: str
     over: dict[str, list[Any]] = Field(min_length=1)
@@ -126,9 +126,10 @@ class Grid(Strict):
 class FigureSpec(Strict):
     """A figure: curves over a run, one point per arm, or curves over numbered columns.
 
-    `panels` are columns, from top to bottom. The x-axis of points is a metric `across` or a setting
-    `setting`; arms with equal labels up to the last comma are connected. A panel of a `numbered`
-    figure, such as trained_age, represents the columns trained_age_0, trained_age_1, ...
+    `panels` are columns of the log, from top to bottom. In a figure with one point per arm, the
+    x-axis is the metric `across` or the setting `setting`, and arms whose labels are equal up to
+    the last comma are connected. In a `numbered` figure, a panel such as trained_age shows the
+    columns trained_age_0, trained_age_1, ...
     """
 
     name: str
@@ -158,7 +159,7 @@ class FigureSpec(Strict):
 
 
 class Inference(Strict):
-    """One of the original's inferences, tested by this study's pairs with `said`."""
+    """An inference of the original sandbox, which is tested by this study's pairs with `said`."""
 
     number: int = Field(ge=1)
     said: str

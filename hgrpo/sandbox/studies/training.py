@@ -17,8 +17,8 @@ ROWS, SUMMARY = "rows.parquet", "summary.json"
 def train_arm(piece: str, values: Mapping[str, Any], code: str, target: Path) -> None:
     """Train a run with the settings `values` and create the folder `target` atomically.
 
-    rows.parquet has one row per evaluation and seed; summary.json has the piece, the settings, the
-    hash of the code and the training time in seconds.
+    rows.parquet has one row per evaluation and seed. summary.json contains the piece, the settings,
+    the hash of the code and the training time in seconds.
 
     Raises:
         UserError: the settings are invalid, or training fails.

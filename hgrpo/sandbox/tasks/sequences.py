@@ -18,7 +18,7 @@ from hgrpo.sandbox.policies import Policy, Sampled, SequencePolicy, taken
 from hgrpo.sandbox.run_settings import TransformerSettings
 from hgrpo.sandbox.tasks import CHAINS, REVERSALS
 
-# Maximum number of inputs for evaluating all of them.
+# Evaluations use all inputs if there are at most this many.
 _MOST_INPUTS = 4096
 _DRAWN = 1000
 
@@ -27,7 +27,7 @@ _DRAWN = 1000
 class SequenceTask:
     """The task `name`, one of REVERSALS or CHAINS, with outputs of `horizon` tokens.
 
-    `score_len` is the number of last positions rewarded in masked_reversal; with `binary`, a
+    In masked_reversal, only the last `score_len` positions are rewarded. If `binary` is set, a
     reversal is rewarded only if it is entirely right.
     """
 

@@ -1,1 +1,1 @@
-"""Sets of answers with two rewards each: values of sets, and credit of slots."""
+"""The piece vpo: a policy emits sets of answers with two rewards each, and slots get credit."""

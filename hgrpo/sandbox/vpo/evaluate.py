@@ -1,4 +1,4 @@
-"""The value of a policy's sets for every prompt: exact, or sampled as in the original.
+"""Evaluates a policy's sets of answers on every prompt, exactly or by sampling as in the original.
 
 Evaluations use their own random streams, so they do not affect training.
 """
@@ -25,7 +25,7 @@ from hgrpo.sandbox.vpo.set_metrics import (
     worst_regret,
 )
 
-# Number of pooled answers, independent of the set size.
+# Numbers of answers to pool over sets, which do not depend on the set size.
 _POOLS = (1, 3, 9)
 _REFERENCE_SETS = 12
 
@@ -37,18 +37,19 @@ class Examiner:
     task: ParetoFront
     policy: SetPolicy
     seeds: Sequence[int]
-    # Sample the original's columns instead of computing exact expectations.
+    # Whether to estimate the original's columns from samples instead of computing them exactly.
     samples: bool = False
 
     @torch.no_grad()
     def examine(self, weights: Tensor, step: int) -> dict[str, Tensor]:
         """Columns of the log, [S] each; means over prompts.
 
-        `best_at_k` is the best of the first k pooled answers under the gold weights. `set_score` is
-        the mean over weights of the best answer of one set, `set_score_at_k` that of k pooled
-        answers. `hypervolume_at_k`, `worst_regret_at_k` and `coverage_at_k` are defined in
-        `set_metrics`. `pool_diversity_l1` is the mean distance between two answers of one set, and
-        `across_diversity_l1` between answers of two sets. `entropy` is the mean over slots in nats.
+        `best_at_k` is the reward under the gold weights of the best of the first k pooled answers.
+        `set_score` is the reward of a set's best answer, averaged over weights, and
+        `set_score_at_k` that of the best of k pooled answers. `hypervolume_at_k`,
+        `worst_regret_at_k` and `coverage_at_k` are defined in `set_metrics`. `pool_diversity_l1` is
+        the mean distance between two answers of one set, and `across_diversity_l1` between answers
+        of two sets. `entropy` is a mean over slots in nats.
         """
         table = self.policy.slot_table(weights)
         chances = table.double().exp()
@@ -77,7 +78,7 @@ class Examiner:
 
     @cached_property
     def _worths(self) -> dict[str, Tensor]:
-        """The value of each subset of answers, float64 [prompts, 2^V] by metric."""
+        """For each metric, the value of each subset of answers, float64 [prompts, 2^V]."""
         available = self.task.vectors.double().unsqueeze(1)
         return {
             "set_score": self._of_subsets(exact_set_score),
@@ -116,7 +117,7 @@ class Examiner:
         }
 
     def _apart(self, chances: Tensor) -> Tensor:
-        """Mean distance of independent answers of each pair of slots, [S, prompts, M, M]."""
+        """Mean distance between independent answers of two slots, [S, prompts, M, M]."""
         apart = distances(self.task.vectors.double())
         return torch.einsum("spma,pab,spnb->spmn", chances, apart, chances)
 

@@ -17,7 +17,7 @@ _BASE = torch.tensor(
 
 
 class ParetoFront:
-    """Prompt i rotates the table of answers by i mod 7, and swaps the two rewards if i is odd."""
+    """For prompt i, the answers are rotated by i mod 7, and the rewards are swapped if i is odd."""
 
     actions = len(_BASE)
 

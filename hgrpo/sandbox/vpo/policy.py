@@ -13,9 +13,9 @@ from hgrpo.sandbox.policies import Sampled
 
 @dataclass(frozen=True)
 class SetPolicy:
-    """Embedding of the prompt plus embedding of the slot -> tanh layer -> actions.
+    """The sum of prompt and slot embeddings, followed by a tanh layer and a linear layer.
 
-    `inputs` are prompt indices, int64 [S, N]; an answer is one token, so T is 1.
+    `inputs` are prompt indices, int64 [S, N]. An answer is one token, so T is 1.
     """
 
     prompts: int

@@ -26,9 +26,9 @@ def hypervolume(vectors: Tensor) -> Tensor:
 
 
 def worst_regret(vectors: Tensor, available: Tensor) -> Tensor:
-    """max over w of (best available w . r - best w . r in the set); float [...].
+    """Maximum over w of (best available w . r - best w . r in the set), float [...].
 
-    The difference is linear between crossings of answers, so the maximum is at a crossing.
+    The difference is linear in w between crossings of answers, so the maximum is at a crossing.
     """
     places = crossings(available)
     return (envelope(available, places) - envelope(vectors, places)).amax(-1)
@@ -63,14 +63,14 @@ def members(actions: int) -> Tensor:
 
 
 def subset_chances(chances: Tensor, counts: Tensor) -> Tensor:
-    """Probability that exactly the actions of each subset occur, float64 [..., 2^V].
+    """Probability that the actions of a subset, and no other actions, occur; float64 [..., 2^V].
+
+    The probability that no actions outside a subset occur is a product over slots. The result is
+    computed from these probabilities by Moebius inversion over the lattice of subsets.
 
     Args:
         chances: probabilities [..., M, V] of each slot's actions.
         counts: number of answers per slot, int64 [M].
-
-    The probability that all answers are within a subset is a product over slots. Moebius inversion
-    over the lattice of subsets converts "within" to "exactly".
     """
     actions = chances.shape[-1]
     inside = chances.double() @ members(actions).double().T
@@ -84,8 +84,8 @@ def subset_chances(chances: Tensor, counts: Tensor) -> Tensor:
 def subset_vectors(vectors: Tensor) -> Tensor:
     """Each non-empty subset as a set of V answers, [..., 2^V - 1, V, 2].
 
-    Answers outside the subset are replaced by answers in it, because duplicates do not change the
-    value of a set.
+    Actions that are not in the subset are replaced by duplicates of actions in the subset, which do
+    not change the value of a set.
 
     Args:
         vectors: rewards of the V actions, float [..., V, 2].

@@ -1,4 +1,4 @@
-"""Settings of a run of vpo. Their names are those of the flags in the original."""
+"""Settings of a run of vpo, with the names of the original's flags."""
 
 from typing import Literal
 

@@ -29,7 +29,7 @@ class Trainer(PolicyTrainer):
         self.examiner = Examiner(self.task, self.policy, s.seeds, s.compat == "reference")
 
     def take_step(self) -> None:
-        """Sample and score a batch of sets, and update on it; evaluate before if due."""
+        """Sample and score a batch of sets, and update on it. If due, evaluate first."""
         s = self.settings
         due = self.step % s.eval_every == 0
         evaluation = self.examine() if due else {}
@@ -89,7 +89,6 @@ class Trainer(PolicyTrainer):
         return gradient.double()
 
     def examine(self) -> Columns:
-        """Scores of the policy and cumulative costs."""
         sets = self.step * self.settings.batch_size
         answers = sets * self.settings.num_candidates
         return {
@@ -99,7 +98,6 @@ class Trainer(PolicyTrainer):
         }
 
     def head(self) -> dict[str, float | int | str]:
-        """Step, method and task."""
         return {"step": self.step, "method": self.settings.method, "task": self.settings.task}
 
     def _describe(self, batch: Rollout) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""Defines estimators of the gradients of two objectives; each is a loss [S] of a batch.
+"""Defines gradient estimators for two objectives. An estimator is a loss [S] of a batch.
 
 Let p be the student, q the teacher, and KL_t the reverse KL divergence at the prefix before token
 t:
@@ -7,8 +7,8 @@ t:
   does not flow through the sampling. OPDReverseKL uses this objective.
 - The sequence objective is KL(p(y | x) || q(y | x)) = E[sum over t of KL_t], with full gradient.
 
-Each estimator is unbiased for the gradient of its own objective. The names of the first three are
-those of the original.
+Each estimator is unbiased for the gradient of its own objective. The first three estimators have
+the same names as in the original.
 """
 
 from collections.abc import Callable
@@ -50,7 +50,8 @@ def sequence_pg_loo(seen: Seen) -> Tensor:
 def sequence_exact_rewards(seen: Seen) -> Tensor:
     """Exact gradient of the KL at each prefix, plus a policy gradient for the KL at later prefixes.
 
-    The reward of the latter is this KL, exact and centred. Only the prefixes are sampled.
+    The reward in the policy gradient is the exact KL at these prefixes, centred. Only the prefixes
+    are sampled.
     """
     exact = reverse_kl(seen.table, teacher_of(seen))
     later = rewards_to_go(exact.detach()) - exact.detach()
@@ -68,7 +69,7 @@ def token_pg_loo(seen: Seen) -> Tensor:
 
 
 def full_vocab_rkl(seen: Seen) -> Tensor:
-    """The exact KL at each sampled prefix."""
+    """The exact reverse KL at each sampled prefix."""
     return seen.mean(reverse_kl(seen.table, teacher_of(seen)))
 
 

@@ -1,4 +1,4 @@
-"""Computes the gradients of estimators on batches, and exact gradients, at fixed weights."""
+"""Computes gradients at fixed weights: those of estimators on batches, and exact gradients."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Batches:
 def sampled(
     task: DistillTask, policy: Policy, seed: int, weights: Tensor, batches: Batches
 ) -> Iterator[Rollout]:
-    """Sample the batches of one seed, a few at a time; the seed axis is the axis of batches."""
+    """Sample the batches of one seed, a few at a time. Their first axis is the axis of batches."""
     s, name = task.settings, ("microscope", batches.name, task.settings.seq_len)
     count = batches.count * batches.size
     tokens = draws.integers((seed,), "data", name, (count, s.seq_len), s.vocab_size)

@@ -20,7 +20,7 @@ from hgrpo.sandbox.opd.microscope.settings import MicroscopeSettings
 from hgrpo.sandbox.opd.tasks import DistillTask
 from hgrpo.sandbox.policies import Policy, SequencePolicy
 
-# Size, in units of the batch size, of the batches that estimate the exact gradient.
+# Batches that estimate the exact gradient are larger than other batches by this factor.
 _LARGER = 8
 
 Row = dict[str, float | int | str]
@@ -128,13 +128,13 @@ def against(
 ) -> dict[str, float]:
     """Compare gradients [C, P] of batches with the exact gradients [P] of both objectives.
 
-    `relative_variance` is the trace of the covariance, divided by the squared norm of the exact
-    gradient. It is the same for a sum and for a mean over tokens. `bias` is the distance between
-    the mean gradient over batches and the exact gradient, divided by the norm of the latter, and
-    `bias_noise` is its expected value for an unbiased estimator. `cosine` is the cosine similarity
-    of a batch's gradient and the exact gradient, averaged over batches. `cosine_of_mean` is that of
-    the mean gradient and the exact gradient, and `cosine_other` that of the mean gradient and the
-    exact gradient of the other objective.
+    - relative_variance: trace of the covariance, divided by the squared norm of the exact gradient.
+      It is the same for losses that are sums and for losses that are means over tokens.
+    - bias: distance of the mean gradient from the exact gradient, divided by the norm of the exact
+      gradient; `bias_noise` is its expected value for an unbiased estimator.
+    - cosine: cosine of a batch's gradient and the exact gradient, averaged over batches.
+    - cosine_of_mean: cosine of the mean gradient and the exact gradient.
+    - cosine_other: cosine of the mean gradient and the exact gradient of the other objective.
 
     Args:
         objective: the estimator's own objective.

@@ -1,4 +1,4 @@
-"""Settings of the variance microscope, with the same names as in the original."""
+"""Settings of the variance microscope, with the names of the original's flags."""
 
 from typing import Annotated
 

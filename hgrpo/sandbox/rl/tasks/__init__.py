@@ -1,1 +1,1 @@
-"""The tasks of rl: single-action bandits, and short sequences with a right answer."""
+"""Tasks for `rl`: bandits with one action, and short output sequences of which one is right."""

@@ -1,8 +1,8 @@
 """Language models as nets of a bandit whose action is the next token after a context.
 
-Either a small character model, pretrained here with cross-entropy, or a causal language model of
-Hugging Face (extra `lm-bandit`). All seeds share the module; each has its own row of weights and is
-scored separately.
+The model is a small character model, which is pretrained here with cross-entropy, or a causal
+language model from Hugging Face (extra `lm-bandit`). All seeds share the module but have separate
+rows of weights, with which they are evaluated one by one.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,9 +24,9 @@ _STEPS, _ROWS, _LR, _LARGEST_NORM = 150, 16, 3e-3, 1.0
 
 @dataclass(frozen=True)
 class NextToken:
-    """Initial weights [1, P] of a model, and its logits [S, R, V] for contexts int64 [S, R, C].
+    """A model's initial weights [1, P], and its function `logits`.
 
-    `logits` takes weights [S, P] and contexts.
+    `logits` maps weights [S, P] and contexts, int64 [S, R, C], to logits [S, R, V].
     """
 
     first: Tensor
@@ -46,9 +46,9 @@ def encode(text: str) -> tuple[Tensor, int]:
 
 
 def char_model(settings: RlSettings, codes: Tensor, vocabulary: int) -> NextToken:
-    """A transformer of the run's size, pretrained on random windows of the text.
+    """A transformer, pretrained on random windows of the text.
 
-    The result depends on the text and the sizes, but not on the seeds of the run.
+    The result depends on the text and on the configured size, but not on the seeds of the run.
     """
     context = settings.context_len
     sizes = (settings.d_model, settings.nhead, settings.num_layers)
@@ -78,7 +78,7 @@ def windows(codes: Tensor, begins: Tensor, size: int) -> tuple[Tensor, Tensor]:
 
 
 def hf_model(name: str) -> tuple[Callable[[str], Tensor], NextToken]:
-    """The model's tokenizer, from text to int64 [n], and the model in float32.
+    """A function that tokenizes a text to int64 [n], and the model in float32.
 
     Args:
         name: a folder, or a name on the hub.

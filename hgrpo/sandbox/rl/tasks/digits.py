@@ -1,7 +1,7 @@
 """The digits bandit: classify images of ten digits.
 
-Images are scikit-learn's 8 by 8 digits, or the user's MNIST file. Every fifth of scikit-learn's
-1,797 images is a test image.
+Images are scikit-learn's 1,797 digits of 8 by 8 pixels, every fifth of which is a test image, or
+the user's MNIST file.
 """
 
 import zipfile

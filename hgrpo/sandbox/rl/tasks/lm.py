@@ -1,8 +1,8 @@
 """The language model bandit: predict the next token after a context.
 
-The initial policy, shared by all seeds, is a small character model pretrained here, or a model of
-Hugging Face. The text is the user's, or sentences of a synthetic grammar. Its last fifth is the
-test set.
+The initial policy, shared by all seeds, is a small character model that is pretrained here, or a
+model from Hugging Face. The text is the user's file, or sentences of a synthetic grammar. The last
+fifth of the text is the test set.
 """
 
 from collections.abc import Sequence
@@ -81,7 +81,7 @@ class LmBandit(Bandit):
 
     @property
     def binary(self) -> bool:
-        """With a penalty, rewards are not binary."""
+        """Whether rewards are 0 or 1, i.e. there is no penalty."""
         return self.kl_weight == 0
 
     def policy(self) -> Policy:
@@ -132,7 +132,7 @@ class LmBandit(Bandit):
 
     @torch.no_grad()
     def adjust(self, rewards: Tensor, sampled: Sampled, questions: Questions) -> Tensor:
-        """Rewards minus kl_weight times the log-ratio to the initial model."""
+        """Rewards minus `kl_weight` times the log-ratio of current and initial policy."""
         if not self.kl_weight:
             return rewards
         reference = self._reference(questions.inputs)[:, :, None, None, None]
@@ -148,8 +148,8 @@ def _read(settings: RlSettings) -> str:
 def made_up_text(sentences: int, name: str) -> str:
     """A synthetic text of `sentences` sentences, determined by `name`.
 
-    Each sentence is a random pattern with random words. Second sentences about a person contain
-    `there`, so that the text has longer dependencies.
+    Sentences are random patterns with random words. One pattern consists of two sentences, the
+    second of which ends with `there`, so that the text has longer dependencies.
     """
     numbers = streams.generator("sandbox", "text", name)
     return " ".join(_sentence(numbers) for _ in range(sentences))

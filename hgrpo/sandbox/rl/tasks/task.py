@@ -16,10 +16,10 @@ _AT_ONCE = 2_000
 
 
 class Task(Protocol):
-    """Actions and labels are int64 with last axis T, which rewards do not have.
+    """A task with inputs, actions and rewards.
 
-    `scored` [T] is 1 for positions that affect the reward. `separator` is the action that is never
-    right, or None.
+    Actions and labels are int64 with last axis T, and rewards lack this axis. `scored` [T] is 1 for
+    positions that affect the reward. `separator` is the action that is never right, or None.
     """
 
     actions: int
@@ -36,7 +36,7 @@ class Task(Protocol):
         ...
 
     def examination(self) -> tuple[Questions, bool]:
-        """Inputs of an evaluation, with seed axis 1, and whether they are all inputs."""
+        """Inputs of an evaluation (the seed axis has size 1), and whether these are all inputs."""
         ...
 
     def rewards(self, actions: Tensor, labels: Tensor) -> Tensor: ...
@@ -46,7 +46,7 @@ class Task(Protocol):
         ...
 
     def errors(self, actions: Tensor, labels: Tensor) -> Mapping[str, Tensor]:
-        """Column of the log, such as `test_error`, -> values in the shape of the rewards."""
+        """Columns of the log, such as `test_error`, with values in the shape of the rewards."""
         ...
 
     def more(self, greedy: Sampled, questions: Questions) -> dict[str, Tensor]:
@@ -54,7 +54,7 @@ class Task(Protocol):
         ...
 
     def stated(self, policy: Policy, weights: Tensor, questions: Questions) -> Tensor | None:
-        """Closed form of E[R | input] [S, N] of the policy, or None."""
+        """E[R | input] of the policy [S, N] in closed form; None if there is no closed form."""
         ...
 
     def adjust(self, rewards: Tensor, sampled: Sampled, questions: Questions) -> Tensor:
@@ -63,7 +63,7 @@ class Task(Protocol):
 
 
 class Bandit:
-    """A task with one action, which is right or wrong, and without penalty."""
+    """A task with one action. The reward is 1 for the right action and 0 for all others."""
 
     horizon = 1
     separator = None
@@ -115,16 +115,17 @@ def output_count(task: Task) -> int:
 
 
 def can_list(task: Task) -> bool:
-    """Whether outputs are few enough for exact sums."""
+    """Whether there are few enough outputs to sum over all of them."""
     return output_count(task) <= MOST_OUTPUTS
 
 
 def every_output(
     task: Task, policy: Policy, weights: Tensor, questions: Questions
 ) -> tuple[Tensor, Tensor]:
-    """Probability (differentiable) and reward of every output, [S, N, O] each.
+    """Probabilities and rewards of all outputs, [S, N, O] each.
 
-    Rewards are noise-free, include the task's penalty under `weights`, and have no gradient.
+    Probabilities are differentiable; rewards are not. Rewards are noise-free and include the task's
+    penalty under `weights`.
     """
     seeds, count = questions.labels.shape[:2]
     size = max(1, _AT_ONCE // (seeds * output_count(task)))
