@@ -1,4 +1,4 @@
-"""Data of update rules: a batch of all seeds, its evaluation under a policy, and the loss."""
+"""Data structures of update rules: a batch of all seeds, its evaluation under a policy, a loss."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -10,9 +10,9 @@ from hgrpo.formulas.tensors import Tensor, torch
 
 @dataclass(frozen=True)
 class Candidates:
-    """Candidates for the next token at every prefix; candidate 0 extended the rollout.
+    """Candidates for the next token at every prefix, [S, N, K, M, T, C].
 
-    The last axis, C, is the axis of candidates: [S, N, K, M, T, C].
+    Candidate 0 is the token that the rollout contains.
     """
 
     actions: Tensor
@@ -32,17 +32,18 @@ class Candidates:
 class Rollout:
     """A batch with the axes S seeds, N groups, K rollouts, M slots or segments, T tokens.
 
-    A group is K rollouts of one input; ungrouped batches have K = 1. Tokens and rollouts are masked
-    by `mask` and `keep`, never dropped. The first axis of every tensor is the axis of seeds.
+    A group consists of K rollouts of one input; in batches without groups, K is 1. Tokens and
+    rollouts are never removed, but masked by `mask` and `keep`. The first axis of every tensor is
+    the axis of seeds.
     """
 
-    # Prompts or features [S, N, ...], keyed by view: a policy's representation of the task.
+    # Prompts or features [S, N, ...] by view, i.e. the form in which a policy gets the task.
     inputs: Mapping[str, Tensor]
     # int64 [S, N, K, M, T]
     actions: Tensor
     # Log-probs of the actions at sampling time, in nats, [S, N, K, M, T].
     behaviour: Tensor
-    # Rewards [S, N, K]; `rewards` contains reward noise, `clean` does not.
+    # Rewards [S, N, K], with reward noise (`rewards`) and without it (`clean`).
     rewards: Tensor
     clean: Tensor
     # 1 for valid tokens, 0 for padding, [S, N, K, M, T].
@@ -72,12 +73,12 @@ class Rollout:
         return self.actions.shape[2]
 
     def restricted(self, keep: Tensor) -> "Rollout":
-        """The batch, with rollouts that have a 0 in `keep` [S, N, K] excluded from the update."""
+        """The batch without the rollouts that are 0 in `keep` [S, N, K], which are masked."""
         return replace(self, keep=self.keep * keep)
 
 
 def choose(batches: Sequence[Rollout], which: Sequence[int], age: Tensor) -> Rollout:
-    """Assemble one batch with seed s taken from `batches[which[s]]`, and ages `age` [S]."""
+    """Assemble a batch, with seed s from `batches[which[s]]`, and set its ages to `age` [S]."""
     if len(set(which)) == 1:
         return replace(batches[which[0]], age=age)
 
@@ -132,8 +133,8 @@ class Seen:
 
     `table` [S, N, K, M, T, V] contains the log-probs of all actions, with gradient. `baseline` is
     subtracted from rewards; it has no gradient and is broadcastable to [S, N, K, M, T]. `scored`
-    [T] is 1 for positions that affect the reward. `oracle` [S, N, 1, 1, T, V] is the table along
-    the correct answer, for rules with `oracle`.
+    [T] is 1 for positions that affect the reward. `oracle` [S, N, 1, 1, T, V] contains the
+    log-probs of all actions along the correct answer, if the rule has `oracle` set.
     """
 
     rollout: Rollout

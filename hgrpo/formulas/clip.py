@@ -14,8 +14,8 @@ def ppo_clip(
     """-min(r A, clip(r, 1 - clip_low, 1 + clip_high) A) with r = exp(logprobs - behaviour).
 
     Schulman et al. 2017, "Proximal Policy Optimization Algorithms", equation 7,
-    https://arxiv.org/abs/1707.06347. clip_high > clip_low is the clip-higher of Yu et al. 2025,
-    "DAPO: An Open-Source LLM Reinforcement Learning System at Scale",
+    https://arxiv.org/abs/1707.06347. clip_high > clip_low is the clip-higher technique of Yu et al.
+    2025, "DAPO: An Open-Source LLM Reinforcement Learning System at Scale",
     https://arxiv.org/abs/2503.14476.
     """
     check_shapes(logprobs, behaviour, advantages)
@@ -45,7 +45,7 @@ def dual_clip(
 def clip_fraction(
     logprobs: Tensor, behaviour: Tensor, advantages: Tensor, clip_low: float, clip_high: float
 ) -> Tensor:
-    """Fraction of tokens with a gradient of 0 due to the clip, a scalar. See `ppo_clip`."""
+    """Fraction of tokens whose gradient is 0 because of the clip in `ppo_clip`, a scalar."""
     check_shapes(logprobs, behaviour, advantages)
     ratio = torch.exp(logprobs - behaviour)
     high = (advantages > 0) & (ratio > 1.0 + clip_high)

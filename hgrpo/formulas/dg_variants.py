@@ -15,12 +15,12 @@ from hgrpo.formulas.tensors import Tensor, torch
 
 _ANSWERS = "the correct answer at every token"
 _HALVINGS = 40
-# At 20 temperatures from its centre, a sigmoid is within 3e-9 of 0 or 1.
+# At a distance of 20 temperatures from its centre, a sigmoid is within 3e-9 of 0 or 1.
 _FLAT = 20.0
 
 
 def mean_to_go(correct: Tensor, scored: Tensor) -> Tensor:
-    """Mean of `correct` over the scored positions from t on, in the shape of `correct`.
+    """For each position, mean of `correct` over the scored positions from there on, [..., T].
 
     The mean is 0 if no scored positions remain.
 
@@ -114,7 +114,7 @@ class FreshDG(Gate):
 def uncertain_gates(
     logprobs: Tensor, advantages: Tensor, uncertainty: Tensor, eta: float, scale: float
 ) -> Tensor:
-    """sigmoid((A s - scale U) / eta): a higher standard deviation U requires more delight."""
+    """sigmoid((A s - scale U) / eta): lower gates for a higher standard deviation U of rewards."""
     return torch.sigmoid((delight(logprobs, advantages) - scale * uncertainty) / eta)
 
 
@@ -194,14 +194,14 @@ def uncertainty(seen: Seen) -> Tensor:
 
 
 def keep_probabilities(delight: Tensor, keep: float, eta: float) -> Tensor:
-    """sigmoid((delight - price) / eta), with the price set so that the mean over B is `keep`.
+    """sigmoid((delight - price) / eta), with the price chosen so that the mean over B is `keep`.
+
+    The price is found by 40 steps of bisection. The screen is from
+    https://arxiv.org/abs/2603.20526.
 
     Args:
         delight: float [..., B], one value per sample.
-        keep: expected fraction of samples that pass, in (0, 1]; at 1 every sample passes.
-
-    Bisection determines the price to 2^-40 of its bracket. The screen is from
-    https://arxiv.org/abs/2603.20526.
+        keep: expected fraction of samples that pass, in (0, 1]. If it is 1, every sample passes.
     """
     if keep == 1.0:
         return torch.ones_like(delight)
@@ -215,9 +215,10 @@ def keep_probabilities(delight: Tensor, keep: float, eta: float) -> Tensor:
 
 
 def kondo_keep(delight: Tensor, draws: Tensor, keep: float, eta: float) -> Tensor:
-    """1 for samples that pass, else 0, float [..., B]; the one with most delight always passes.
+    """1 for samples that pass the screen, else 0, float [..., B].
 
-    `draws` are uniform in [0, 1), [..., B]; a sample passes if its draw is below its probability.
+    A sample passes if its draw, uniform in [0, 1), is below its probability. The sample with the
+    most delight always passes.
     """
     passed = draws < keep_probabilities(delight, keep, eta)
     best = delight == delight.amax(-1, keepdim=True)

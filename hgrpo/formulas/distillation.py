@@ -1,17 +1,17 @@
 """Distillation: token rewards from the reverse KL to a teacher, and KLs over top-k supports.
 
 Divergences over a part of the vocabulary take log-probs [..., V] and a mask of the support S, bool
-[..., V]; results have shape [...]. If S is the whole vocabulary, the first three equal the reverse
-KL and the last equals the forward KL. They differ in the treatment of tokens outside S:
+[..., V]. Results have the shape [...]. The divergences differ in how they treat tokens outside S:
 
-- Truncated reverse KL: ignores them, so the student can lower the loss by leaking probability to
-  tokens outside S.
+- Truncated reverse KL: ignores tokens outside S, so the student can lower the loss by leaking
+  probability to them.
 - Renormalised reverse KL: conditions both distributions on S, so P(S) has no effect.
-- Tail reverse KL: merges them into one additional token, so leaks increase the loss.
+- Tail reverse KL: merges tokens outside S into one additional token, so leaks increase the loss.
 - Truncated forward KL: weights tokens by the teacher, so it always pulls the student towards S.
 
+If S is the whole vocabulary, the first three are the reverse KL, and the last is the forward KL.
 The truncated reverse KL comes from the original sandbox. The other three are controls that isolate
-its failure modes.
+failure modes of the truncated reverse KL.
 """
 
 from abc import abstractmethod
@@ -27,17 +27,18 @@ from hgrpo.formulas.rule import Rule
 from hgrpo.formulas.tensors import Tensor, check_shapes, torch
 
 Support = Literal["student", "teacher", "intersection"]
-# A finite value for log 0: with -inf, the gradient is NaN if S is empty or the whole vocabulary.
+# log 0 is replaced by a finite value, because with -inf, the gradient would be NaN if S is empty or
+# the whole vocabulary.
 _LOG_ZERO = -1e9
 
 
 def teacher_rewards(behaviour: Tensor, teacher: Tensor) -> Tensor:
     """log q - log p of sampled tokens, no gradient; its mean over samples is -KL(p || q).
 
-    As the advantage of the same token, it gives the gradient of the reverse KL at the sampled
-    prefix. As a reward, it gives the gradient of the whole sequence's reverse KL.
-    See Gu et al. 2024, "MiniLLM: Knowledge Distillation of Large Language Models", section 2,
-    https://arxiv.org/abs/2306.08543.
+    Used as the token's advantage, it gives the gradient of the reverse KL at the sampled prefix.
+    Used as a reward, with credit for later tokens, it gives the gradient of the whole sequence's
+    reverse KL. See Gu et al. 2024, "MiniLLM: Knowledge Distillation of Large Language Models",
+    section 2, https://arxiv.org/abs/2306.08543.
 
     Args:
         behaviour: log-probs of the sampled tokens at sampling time, [...].
@@ -48,7 +49,7 @@ def teacher_rewards(behaviour: Tensor, teacher: Tensor) -> Tensor:
 
 
 def rewards_to_go(rewards: Tensor) -> Tensor:
-    """Sum of the rewards from each token on along the last axis, in the shape of `rewards`."""
+    """For each token, sum of the rewards from this token on, along the last axis."""
     return rewards.flip(-1).cumsum(-1).flip(-1)
 
 
@@ -58,7 +59,7 @@ def teacher_of(seen: Seen) -> Tensor:
 
 
 def top1_agreement(student: Tensor, teacher: Tensor) -> Tensor:
-    """1 where both have the same most likely token, [...], for log-probs [..., V]."""
+    """1 where student and teacher have the same most likely token, [...], else 0."""
     return (student.argmax(-1) == teacher.argmax(-1)).float()
 
 
@@ -92,7 +93,7 @@ class OPDPG(Rule):
     piece = "opd"
     needs = ("ratios",)
 
-    # At 0, rounding errors would determine which tokens have a gradient.
+    # With a clip of 0, rounding errors would determine which tokens have a gradient.
     clip: float = Field(0.2, gt=0, description="ratios are clipped to [1 - clip, 1 + clip]")
 
     def term(self, seen: Seen) -> Term:
@@ -170,8 +171,8 @@ def membership(logprobs: Tensor, k: int) -> Tensor:
 def overlap_at_k(student: Tensor, teacher: Tensor, k: int) -> Tensor:
     """Expected size of the intersection of two top-k sets, divided by k, [...].
 
-    The expectation is over random tie-breaking, because a teacher may give equal probabilities to
-    all wrong tokens, whose order in a sort is arbitrary.
+    The expectation is over random tie-breaking, because a teacher may assign the same probability
+    to all wrong tokens.
     """
     return (membership(student, k) * membership(teacher, k)).sum(-1) / k
 
@@ -195,10 +196,10 @@ class Truncation(Rule):
         """The loss after each prefix, [...]."""
 
     def term(self, seen: Seen) -> Term:
-        """The mean divergence, with the set's probability under both distributions.
+        """The mean divergence, and log columns with the set's probability under both policies.
 
         `support_has_best` is the fraction of prefixes whose set includes the teacher's most likely
-        token. A falling `student_topk_mass` indicates a leak.
+        token. If `student_topk_mass` falls, the student leaks probability to other tokens.
         """
         student, teacher = seen.table.detach(), teacher_of(seen)
         support = support_mask(student, teacher, self.k, self.support)

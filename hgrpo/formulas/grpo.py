@@ -28,7 +28,7 @@ _NORMS: Mapping[str, Callable[[Tensor], Tensor]] = {
 class Clip(Rule):
     """Base class of rules with a symmetric clip and a KL penalty to the old policy."""
 
-    # At 0, rounding errors would determine which tokens have a gradient, as for the clips below.
+    # With a clip of 0, rounding errors would determine which tokens have a gradient.
     clip: float = Field(0.2, gt=0, description="ratios are clipped to [1 - clip, 1 + clip]")
     beta: float = Field(0.04, ge=0, description="weight of the k3 KL penalty to the old policy")
 

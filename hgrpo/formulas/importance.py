@@ -2,7 +2,7 @@
 
 from hgrpo.formulas.tensors import Tensor, check_shapes, torch
 
-# Bound of log ratios; larger values occur only between unrelated policies.
+# Bound of log ratios. Larger values occur only for unrelated policies.
 _LARGEST_LOG_RATIO = 20.0
 
 
@@ -21,15 +21,15 @@ def importance_weights(old: Tensor, behaviour: Tensor, cap: float) -> Tensor:
     Efficient RL Framework Secretly Brings You Off-Policy RL Training",
     https://fengyao.notion.site/off-policy-rl.
 
-    `old` contains the trainer's log-probs before the first optimiser step, `behaviour` the engine's
-    log-probs. The result has no gradient.
+    `old` contains the trainer's log-probs before the first optimiser step, and `behaviour` contains
+    the engine's log-probs. The result has no gradient.
     """
     check_shapes(old, behaviour)
     return torch.exp(old - behaviour).clamp(max=cap).detach()
 
 
 def truncated_share(old: Tensor, behaviour: Tensor, cap: float) -> Tensor:
-    """Fraction of tokens with an importance weight above `cap`, a scalar. Shapes are unchecked."""
+    """Fraction of tokens with an importance weight above `cap` before truncation, a scalar."""
     return (torch.exp(old - behaviour) > cap).float().mean()
 
 

@@ -36,7 +36,7 @@ def known() -> list[str]:
 
 
 def module_name(rule: str) -> str:
-    """Dotted name of a rule's module; a round's code hash includes the module's imports."""
+    """Dotted name of a rule's module, which is part of a round's code hash with its imports."""
     return every()[rule].__module__
 
 
@@ -44,7 +44,7 @@ def load(rule: str) -> type[Rule]:
     """Return the rule of this name, which must be able to train agents.
 
     Raises:
-        ValueError: no rule has that name, or agents' tasks do not meet its requirements.
+        ValueError: no rule has that name, or the rule has requirements that agents do not meet.
     """
     lacks = rule in every() and every()[rule].agents_lack
     if lacks:

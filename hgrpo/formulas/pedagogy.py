@@ -20,17 +20,17 @@ _FLOOR = 1e-8
 
 
 def learnability(penalty: Tensor, strength: float) -> Tensor:
-    """exp(-strength penalty), in (0, 1]; 1 for a rollout that the student would produce."""
+    """exp(-strength * penalty), in (0, 1]; 1 for a penalty of 0."""
     return (-strength * penalty).exp()
 
 
 def product_reward(success: Tensor, penalty: Tensor, strength: float) -> Tensor:
-    """Success times learnability: a failure always earns 0."""
+    """Success times learnability, so that a failure always gets the reward 0."""
     return success * learnability(penalty, strength)
 
 
 def additive_reward(success: Tensor, penalty: Tensor, strength: float) -> Tensor:
-    """Success - strength * penalty: an expected failure can earn more than a surprising success."""
+    """Success - strength * penalty. A surprising success may get less than an expected failure."""
     return success - strength * penalty
 
 
@@ -47,8 +47,8 @@ def surprise_gaps(table: Tensor, chosen: Tensor) -> Tensor:
 def spike(gaps: Tensor, beta: float) -> Tensor:
     """(logsumexp(beta gaps) - log T) / beta over the T tokens of the last axis.
 
-    It approaches the mean gap for beta -> 0 and the largest gap for beta -> infinity, so a single
-    very unlikely token outweighs many slightly unlikely ones.
+    It approaches the mean gap for beta -> 0, and the largest gap for beta -> infinity. With a large
+    beta, one very unlikely token has more effect than many slightly unlikely tokens.
     """
     return (torch.logsumexp(beta * gaps, -1) - math.log(gaps.shape[-1])) / beta
 
@@ -56,7 +56,7 @@ def spike(gaps: Tensor, beta: float) -> Tensor:
 def surprisal_gates(logprobs: Tensor, kappa: float, gamma: float) -> Tensor:
     """sigmoid(kappa (log p - gamma)), no gradient: near 1 for tokens more likely than e^gamma.
 
-    The gates use the current log-probs, because the policy changes during imitation.
+    Pass the current log-probs, because the policy changes during imitation.
     """
     return torch.sigmoid(kappa * (logprobs.detach() - gamma))
 
@@ -73,10 +73,10 @@ class StudentGRPO(Rule):
     piece = "pedagogy"
     grouped = True
     needs = ("groups",)
-    # Whether a teacher explores in place of the student.
+    # Whether the teacher samples the rollouts for policy gradients instead of the student.
     teaches: ClassVar[bool] = False
 
-    # At 0, rounding errors would determine which tokens have a gradient.
+    # With a clip of 0, rounding errors would determine which tokens have a gradient.
     clip: float = Field(0.2, gt=0, description="ratios are clipped to [1 - clip, 1 + clip]")
 
     def term(self, seen: Seen) -> Term:

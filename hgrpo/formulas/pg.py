@@ -31,7 +31,7 @@ def pg_weights(logprobs: Tensor, behaviour: Tensor, advantages: Tensor, cap: flo
 def traj_pg_weights(
     logprobs: Tensor, behaviour: Tensor, advantages: Tensor, mask: Tensor, cap: float
 ) -> Tensor:
-    """min(prod_t r_t, cap) A: every token gets the ratio of its whole trajectory.
+    """min(prod_t r_t, cap) A, with the ratio of the whole trajectory for every token.
 
     For trajectories of one token, this equals `pg_weights`. The product is the exact importance
     weight of off-policy evaluation: Precup, Sutton and Singh 2000, "Eligibility Traces for

@@ -42,7 +42,7 @@ class MaxRL(Capped):
 
 
 def prefix_values(rewards: Tensor, actions: Tensor) -> Tensor:
-    """V [..., K, T + 1]: mean reward over the group's rollouts with the same first t tokens.
+    """V [..., K, T + 1], the mean reward of the group's rollouts with the same first t tokens.
 
     Args:
         rewards: float [..., K].
@@ -103,9 +103,9 @@ def _moved(rollout: Rollout) -> Tensor:
 def log_growth_weights(logprobs: Tensor, advantages: Tensor, success: Tensor) -> Tensor:
     """A / p for a success and A for a failure, for one-step tasks with rewards 0 and 1.
 
-    Without a baseline, a success contributes grad log p / p. In expectation, this is the gradient
-    of the log success rate, except for the terms of failures. The rule comes from the original
-    sandbox.
+    Without a baseline, the gradient of a success is grad log p / p, which is the gradient of the
+    log success rate in expectation. With a baseline, failures also have gradients. The rule comes
+    from the original sandbox.
 
     Args:
         success: float, 1 for a correct sample, else 0.

@@ -1,4 +1,4 @@
-"""Rules with token weights from importance ratios: ASPO (inverse ratio), R2VPO (penalty)."""
+"""Rules that weight tokens by importance ratios: ASPO (inverse ratio) and R2VPO (penalty)."""
 
 from collections.abc import Mapping
 

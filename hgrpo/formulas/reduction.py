@@ -12,16 +12,16 @@ def token_weights(
 ) -> Tensor:
     """Weights [N] of the per-token terms. The loss is the weighted sum.
 
-    `token` weights all tokens equally, so long trajectories have more weight: the token-level loss
-    of DAPO (https://arxiv.org/abs/2503.14476). `sequence` weights all trajectories equally: the
-    sample-level loss of GRPO (Shao et al. 2024, "DeepSeekMath", https://arxiv.org/abs/2402.03300).
-    In both cases the weights sum to 1. `constant` gives every token the weight 1 / (B constant),
-    regardless of length: the loss of Dr. GRPO (Liu et al. 2025, "Understanding R1-Zero-Like
-    Training", https://arxiv.org/abs/2503.20783).
+    - `token` weights all tokens equally, so that long trajectories have more weight. This is the
+      token-level loss of DAPO (https://arxiv.org/abs/2503.14476). The weights sum to 1.
+    - `sequence` weights all trajectories equally. This is the sample-level loss of GRPO (Shao et
+      al. 2024, "DeepSeekMath", https://arxiv.org/abs/2402.03300). The weights sum to 1.
+    - `constant` gives every token the weight 1 / (B * constant). This is the loss of Dr. GRPO (Liu
+      et al. 2025, "Understanding R1-Zero-Like Training", https://arxiv.org/abs/2503.20783).
 
     Args:
-        sequence_lengths: int64 [B], the number of sampled tokens of each sequence. Pass the whole
-            minibatch, so that the loss does not depend on its split into micro-batches.
+        sequence_lengths: int64 [B], number of sampled tokens of each sequence in the minibatch. Do
+            not pass single micro-batches, because the loss would depend on their sizes.
         constant: the divisor of the reduction `constant`.
 
     Raises:

@@ -16,22 +16,22 @@ CANDIDATES = ("token_rewards", "groups", "on_policy", "clean", "no_diagnostics")
 
 
 class Rule(Strict, ABC):
-    """An update rule; its fields are its settings. Concrete subclasses are registered by name.
+    """An update rule, whose fields are its settings. Concrete subclasses are registered by name.
 
-    The first sentence of a rule's docstring describes its effect. The rest lists the parts of the
-    source that are kept, changed or omitted. "The original" is the sandbox with the command line of
-    `hgrpo.cli.sandbox`.
+    The first sentence of a rule's docstring describes the rule. The rest lists the parts of its
+    source that are kept, changed or omitted. "The original" is the sandbox whose commands
+    `hgrpo.cli.sandbox` reproduces.
 
     Attributes:
         piece: the piece of the sandbox that uses the rule, or "".
-        agents: whether it can train agents.
-        agents_lack: the requirement that agents' tasks do not meet, or "".
-        needs: names of its requirements; see the settings of its piece.
-        of_training: maps the names of settings taken from the study's `training` to the keys there.
-        grouped: whether it compares the rollouts of a group.
-        oracle: whether it uses log-probs along the correct answer.
-        candidates: whether it uses several candidate tokens per prefix.
-        screens: whether `screen` selects rollouts for the update.
+        agents: whether the rule can train agents.
+        agents_lack: the rule's requirement that agents' tasks do not meet, or "".
+        needs: names of the rule's requirements; see the settings of its piece.
+        of_training: settings whose values are from the study's `training`; setting -> key there.
+        grouped: whether the rule compares the rollouts of a group.
+        oracle: whether the rule uses log-probs along the correct answer.
+        candidates: whether the rule uses several candidate tokens per prefix.
+        screens: whether the rule's method `screen` selects rollouts for the update.
     """
 
     piece: ClassVar[str] = "rl"
@@ -49,7 +49,7 @@ class Rule(Strict, ABC):
         """The loss of each seed, and log columns."""
 
     def token_credit(self, seen: Seen) -> Tensor | None:
-        """The rule's own advantage of each token, [S, N, K, M, T]; None: use the run's."""
+        """The rule's own advantages [S, N, K, M, T]; None if it uses rewards minus the baseline."""
 
     def screen(self, rollout: Rollout, uniform: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """1 for rollouts included in the update, [S, N, K], and log columns.
@@ -65,7 +65,7 @@ class TokenRule(Rule):
 
     @abstractmethod
     def terms(self, logprobs: Tensor, old: Tensor, advantages: Tensor) -> Tensor:
-        """The terms of the loss; all tensors have the same shape.
+        """The loss of each token. All tensors have the same shape.
 
         Args:
             old: log-probs at sampling time or, for agents, at the start of the update.
@@ -103,8 +103,8 @@ class GroupRule(Rule):
 class Need(Generic[Run]):
     """A requirement of a rule: its description, and a check of the run.
 
-    A run that violates a `degenerate` requirement is valid, but it equals another arm, or one of
-    its settings has no effect.
+    A run that violates a `degenerate` requirement is valid, but it has the same results as another
+    arm, or one of its settings has no effect.
     """
 
     text: str
@@ -113,13 +113,13 @@ class Need(Generic[Run]):
 
 
 def refuse(rule: Rule, needs: Mapping[str, Need], run: object, allow_degenerate: bool) -> list[str]:
-    """Refuse a run that does not meet the requirements of the rule.
+    """Check that a run meets the requirements of the rule.
 
     Returns:
-        One line per violated degenerate requirement, if these are allowed.
+        One line per violated `degenerate` requirement, if `allow_degenerate`.
 
     Raises:
-        ValueError: a requirement is not met.
+        ValueError: another requirement is violated.
     """
     notes = []
     for need in (needs[name] for name in rule.needs):

@@ -17,10 +17,10 @@ from hgrpo.formulas.group import centred
 from hgrpo.formulas.rule import Rule
 from hgrpo.formulas.tensors import Tensor, torch
 
-# Round scores so that sets with equal scores compare as equal within a group.
+# Scores are rounded, so that floating-point errors do not make equal scores differ.
 _DECIMALS = 9
 _FLOOR = 1e-8
-# Weights of the two objectives if the weighting is known.
+# The gold weights: the two objectives' weights for metrics and rules with fixed weights.
 GOLD = (0.5, 0.5)
 
 
@@ -47,7 +47,8 @@ def drawn_set_score(vectors: Tensor, weights: Tensor) -> Tensor:
 def crossings(vectors: Tensor) -> Tensor:
     """All t in [0, 1] at which two answers have equal rewards, and 0 and 1, sorted; [..., C].
 
-    With weights (t, 1 - t), the reward of an answer is linear in t. Parallel lines yield 0.
+    With weights (t, 1 - t), the reward of an answer is linear in t. The result contains 0 for each
+    pair of answers whose lines are parallel.
 
     Args:
         vectors: float [..., M, 2].
@@ -72,8 +73,8 @@ def envelope(vectors: Tensor, places: Tensor) -> Tensor:
 def exact_set_score(vectors: Tensor) -> Tensor:
     """E_w[max_m w . r_m] for two objectives and w = (t, 1 - t), t uniform, float [...].
 
-    This is Dirichlet(1, 1). The maximum is piecewise linear in t, so the trapezoidal rule between
-    crossings is exact. The result is rounded to 1e-9.
+    The weights have the distribution Dirichlet(1, 1). The maximum is piecewise linear in t, so the
+    trapezoidal rule between crossings is exact. The result is rounded to 1e-9.
 
     Args:
         vectors: float [..., M, 2].
@@ -86,16 +87,16 @@ def exact_set_score(vectors: Tensor) -> Tensor:
 
 
 def marginal_credit(score: Callable[[Tensor], Tensor], vectors: Tensor) -> Tensor:
-    """Marginal contribution of each slot to the score, float [..., M]; requires M >= 2.
+    """Score of the set minus its score without the slot, for each slot, float [..., M].
+
+    The score without the slot is a baseline. If slots are drawn independently, this baseline does
+    not depend on the slot's answer, so it reduces variance without bias. Foerster et al. 2018,
+    "Counterfactual Multi-Agent Policy Gradients", https://arxiv.org/abs/1705.08926, use such a
+    baseline for each agent.
 
     Args:
         score: maps sets [..., M, D] to scores [...].
-        vectors: float [..., M, D], the answers' rewards.
-
-    If slots are drawn independently, the score of the other slots is a baseline that does not
-    depend on the slot's answer, so it reduces variance without bias. Foerster et al. 2018,
-    "Counterfactual Multi-Agent Policy Gradients", https://arxiv.org/abs/1705.08926, use such a
-    baseline for each agent.
+        vectors: float [..., M, D], the answers' rewards; M is at least 2.
     """
     count = vectors.shape[-2]
     rest = [[other for other in range(count) if other != slot] for slot in range(count)]
@@ -106,8 +107,9 @@ def marginal_credit(score: Callable[[Tensor], Tensor], vectors: Tensor) -> Tenso
 def slot_advantages(credit: Tensor) -> Tensor:
     """Centre credit [..., K, M] per slot over the group, and divide it by the group's deviation.
 
-    The deviation is over all K * M centred values, so that slots with small differences get
-    small advantages. For shared credit, and for M = 1, these are the z-scores of the group.
+    The standard deviation is computed over all K * M centred values, so that slots with small
+    differences get small advantages. If all slots have the same credit, the result contains the
+    z-scores of the group.
     """
     apart = centred(credit, -2)
     return apart / (apart.square().mean((-2, -1), keepdim=True).sqrt() + _FLOOR)
@@ -119,7 +121,7 @@ class SetRule(Rule):
     piece = "vpo"
     grouped = True
 
-    # At 0, rounding errors would determine which slots have a gradient.
+    # With a clip of 0, rounding errors would determine which slots have a gradient.
     clip: float = Field(0.2, gt=0, description="ratios are clipped to [1 - clip, 1 + clip]")
 
     @abstractmethod

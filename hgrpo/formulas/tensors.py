@@ -1,7 +1,7 @@
 """Lazily imported PyTorch, and a check of shapes.
 
-Rules contain settings and formulas. The import is lazy because planning a study reads the settings
-and should not wait for PyTorch.
+The files of rules contain both settings and formulas. PyTorch is imported lazily, because planning
+a study requires only the settings.
 """
 
 from importlib import import_module
@@ -24,9 +24,9 @@ else:
 
 
 def check_shapes(*tensors: Tensor) -> None:
-    """Raise ValueError if the shapes differ, so that a loss is not silently broadcast.
+    """Raise a ValueError if the shapes differ, so that a loss is not silently broadcast.
 
-    Only formulas of losses and divergences check shapes; formulas of weights rely on them.
+    Formulas of losses and divergences call this function; formulas of weights do not.
     """
     shapes = {tuple(tensor.shape) for tensor in tensors}
     if len(shapes) > 1:

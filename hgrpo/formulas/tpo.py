@@ -1,7 +1,7 @@
 """TPO: fit the policy to a target distribution over the group's rollouts.
 
-See https://github.com/jeankaddour/tpo. `scores` are the log-probs of whole rollouts, `skills` their
-standardised rewards; both are float, with the group along `dim`.
+See https://github.com/jeankaddour/tpo. `scores` are log-probs of whole rollouts, and `skills` are
+their standardised rewards. Both are float tensors with the group axis `dim`.
 """
 
 from pydantic import Field
@@ -14,7 +14,7 @@ from hgrpo.formulas.tensors import Tensor, check_shapes, torch
 
 
 def tpo_target(old_scores: Tensor, skills: Tensor, eta: float, dim: int) -> Tensor:
-    """q = softmax(log_softmax(old scores) + u / eta): the old policy tilted by the skills u."""
+    """q = softmax(log_softmax(old scores) + u / eta), the old policy tilted by the skills u."""
     check_shapes(old_scores, skills)
     return (old_scores.log_softmax(dim) + skills / eta).softmax(dim).detach()
 
@@ -31,7 +31,7 @@ def target_cross_entropy(scores: Tensor, target: Tensor, dim: int) -> Tensor:
 
 
 def group_pg(scores: Tensor, skills: Tensor, eta: float, dim: int) -> Tensor:
-    """-sum u / eta scores over `dim`: a policy gradient with the skills as advantages."""
+    """-sum (u / eta) scores over `dim`, a policy gradient with the skills as advantages."""
     return -(skills.detach() / eta * scores).sum(dim)
 
 

@@ -1,6 +1,6 @@
-"""A group's trajectory, turn and blended advantages, and the detection of dead groups.
+"""Computes a group's trajectory, turn and blended advantages, and detects dead groups.
 
-A group is K trajectories of one task. Returns are float [K]; credit is K arrays, the k-th of shape
+A group consists of K trajectories of one task. Returns are float [K]. Credit is a list of K arrays
 [T_k] with one value per turn. Trajectory advantages follow GRPO (Shao et al. 2024, "DeepSeekMath:
 Pushing the Limits of Mathematical Reasoning in Open Language Models",
 https://arxiv.org/abs/2402.03300). Turn advantages and the blend follow H-GRPO, the reference
@@ -17,22 +17,22 @@ from hgrpo.standardise import standardise
 TurnNorm = Literal["position", "group", "none"]
 GroupNorm = Literal["std", "sample_std", "mean"]
 DeadGroups = Literal["skip", "skip_equal_returns", "keep"]
-# Below this `turn_share`, advantages with zero-mean credit have a correlation of at least 0.995
-# with those of flat GRPO.
+# If `turn_share` is below this value and credit has mean 0, the correlation with the advantages of
+# flat GRPO is at least 0.995.
 _FAINT = 0.01
-# Above this `offset_share`, 85 % of the advantages' absolute sum has one sign.
+# If `offset_share` is above this value, 85 % of the sum of absolute advantages has the same sign.
 _ONE_SIDED = 0.7
-# Above this `top_share`, few turns dominate. For Gaussian advantages, `top_share` is 0.08.
+# If `top_share` is above this value, few turns dominate. It is 0.08 for Gaussian advantages.
 _WILD = 0.9
 
 
 def trajectory_advantages(returns: np.ndarray, norm: GroupNorm, floor: float) -> np.ndarray:
     """Trajectory advantages A_traj [K] from the returns [K] of a group.
 
-    `std` divides by the group's population standard deviation, or by `floor` if that is larger.
-    `sample_std` uses the sample standard deviation (denominator K - 1), as in GRPO. `mean` only
-    centres, as in Liu et al. 2025, "Understanding R1-Zero-Like Training: A Critical Perspective"
-    (Dr. GRPO), https://arxiv.org/abs/2503.20783.
+    `std` subtracts the mean and divides by the population standard deviation, but at least by
+    `floor`. `sample_std` uses the sample standard deviation (denominator K - 1), as in GRPO. `mean`
+    only subtracts the mean, as in Dr. GRPO (Liu et al. 2025, "Understanding R1-Zero-Like Training:
+    A Critical Perspective", https://arxiv.org/abs/2503.20783).
     """
     returns = np.asarray(returns, dtype=np.float64)
     if norm == "std":
@@ -45,9 +45,9 @@ def trajectory_advantages(returns: np.ndarray, norm: GroupNorm, floor: float) ->
 def turn_advantages(credit: Sequence[np.ndarray], norm: TurnNorm, floor: float) -> list[np.ndarray]:
     """Turn advantages A_turn, K arrays [T_k], from turn credit of the same shapes.
 
-    `position`, as in H-GRPO, z-scores each turn over the trajectories that reached the same turn
-    number, and gives 0 if only one trajectory did. `group` z-scores over all turns of the group.
-    `none` returns the credit unchanged. `floor` is the lower bound of the standard deviation.
+    `position`, as in H-GRPO, computes z-scores over the turns with the same turn number (0 if there
+    is only one). `group` computes z-scores over all turns of the group. `none` returns the credit
+    unchanged. `floor` is the lower bound of the standard deviation.
     """
     rows = [np.asarray(row, dtype=np.float64) for row in credit]
     if norm == "none":
@@ -78,14 +78,14 @@ def is_flat(credit: Sequence[np.ndarray]) -> bool:
 def advantage_shares(advantages: Sequence[np.ndarray]) -> dict[str, float | None]:
     """Log entries about advantages, one array [T_k] per trajectory; entries are in [0, 1] or None.
 
-    - `turn_share`: within-trajectory share of the sum of squares, over trajectories of two or more
-      turns. 0 for flat GRPO.
-    - `top_share`: share of the sum of squares from the largest 1 % of the turns. None for fewer
-      than 100 turns.
-    - `offset_share`: absolute value of the sum divided by the sum of absolute values: 1 if all have
-      the same sign, 0 if their mean is 0.
+    - `turn_share`: share of the sum of squares that is due to variation within trajectories, over
+      trajectories with at least two turns. It is 0 for flat GRPO.
+    - `top_share`: share of the sum of squares due to the largest 1 % of advantages. It is None if
+      there are fewer than 100 turns.
+    - `offset_share`: absolute value of the sum, divided by the sum of absolute values. It is 1 if
+      all advantages have the same sign, and 0 if their mean is 0.
 
-    All are None if the advantages are 0.
+    All entries are None if all advantages are 0.
     """
     rows = [row for row in advantages if len(row) > 1]
     within = sum(float(np.square(row).sum()) for row in rows)
@@ -108,7 +108,8 @@ def size_caution(
     Args:
         sizes: entries of `log_row.advantage_row`; missing entries and None are ignored.
         alpha: weight of the trajectory's advantage.
-        floor: lower bound of the standard deviation in z-scores of credit; 0 without z-scores.
+        floor: lower bound of the standard deviation in z-scores of credit; 0 if credit is not
+            converted to z-scores.
         flat: reason why credit is constant within every trajectory, or "".
     """
     cautions: list[str] = []
@@ -148,8 +149,7 @@ def size_caution(
 def blend(alpha: float, trajectory: np.ndarray, turns: Sequence[np.ndarray]) -> list[np.ndarray]:
     """alpha * A_traj [K] + (1 - alpha) * A_turn, K arrays of shape [T_k].
 
-    All tokens of a turn share its value. At alpha = 1 the result equals A_traj bit for bit,
-    regardless of the credit.
+    If alpha is 1, the result is bitwise equal to A_traj, regardless of the credit.
     """
     if alpha == 1.0:
         return [np.full(len(row), a) for a, row in zip(trajectory, turns, strict=True)]
@@ -162,8 +162,8 @@ def blend(alpha: float, trajectory: np.ndarray, turns: Sequence[np.ndarray]) -> 
 def is_dead(advantages: Sequence[np.ndarray], returns: np.ndarray, rule: DeadGroups) -> bool:
     """Whether a group has no policy gradient, because all blended advantages are zero.
 
-    With `skip_equal_returns`, a group is also dead if all its returns [K] are equal, as in H-GRPO.
-    The turn credit of such a group is not used.
+    With `skip_equal_returns`, a group is also dead if all its returns [K] are equal, regardless of
+    its turn credit, as in H-GRPO.
     """
     if rule == "skip_equal_returns" and np.ptp(returns) == 0:
         return True

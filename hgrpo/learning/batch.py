@@ -1,4 +1,4 @@
-"""Conversion of groups of trajectories to the tensors of an update."""
+"""Converts groups of trajectories to the inputs of an update."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ from hgrpo.trajectories.trajectory import Trajectory
 
 @dataclass
 class SampledSequence:
-    """A sequence of tokens, of which the policy sampled N.
+    """A sequence of tokens, N of which the policy sampled.
 
     Attributes:
         spans: [start, end) of each sampled part of `token_ids`.
@@ -58,7 +58,7 @@ def by_sequence(
     ranks: Ranks,
     name: str,
 ) -> list[Tensor]:
-    """Values [N] of each sequence's sampled tokens; the ranks divide the micro-batches.
+    """Compute values [N] of each sequence's sampled tokens, with micro-batches shared among ranks.
 
     Args:
         compute: maps a micro-batch to the concatenated values of its sampled tokens.
@@ -85,10 +85,10 @@ class TrainingSequence(SampledSequence):
     Attributes:
         behaviour: float32 [N], the engine's log-prob of each sampled token.
         advantages: float32 [N], the advantage of each sampled token.
-        reference: float32 [N], log-probs of the reference policy, set by the update for the
+        reference: float32 [N], log-probs of the reference policy. The update sets them for
             trajectories on which it measures the KL.
-        old: float32 [N], the trainer's log-probs before the first optimiser step, set by the update
-            with `importance_cap`.
+        old: float32 [N], the trainer's log-probs before the first optimiser step. The update sets
+            them if `importance_cap` is set.
     """
 
     behaviour: Tensor
@@ -99,7 +99,7 @@ class TrainingSequence(SampledSequence):
 
 @dataclass(frozen=True)
 class GroupAdvantages:
-    """Advantages of a group before blending, and the result of `is_dead`.
+    """Advantages of a group before blending, and whether the group is dead.
 
     Attributes:
         trajectory: A_traj, float64 [K].
@@ -155,7 +155,7 @@ def scale_advantages(trajectories: Sequence[Trajectory], rms: float) -> float:
 
 
 def forget_advantages(trajectories: Sequence[Trajectory], trained: Sequence[bool]) -> None:
-    """Set the advantages of trajectories outside the update to None."""
+    """Set the advantages of trajectories that are not `trained` to None."""
     for trajectory, part in zip(trajectories, trained, strict=True):
         for turn in [] if part else trajectory.turns:
             turn.advantage = None
@@ -164,7 +164,7 @@ def forget_advantages(trajectories: Sequence[Trajectory], trained: Sequence[bool
 def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSequence]:
     """One sequence per trajectory; all sampled tokens of a turn get the turn's advantage.
 
-    Tokens of turns without an advantage get NaN; such turns must not be used in an update.
+    Tokens of turns without an advantage get NaN, and must not be used in an update.
 
     Raises:
         RuntimeError: the numbers of a turn's log-probs and sampled tokens differ.

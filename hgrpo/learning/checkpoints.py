@@ -1,6 +1,6 @@
-"""Step checkpoints: a run that is killed at any point and restarted has the same outputs.
+"""Saves and restores steps, so that a run that is killed and restarted has the same outputs.
 
-`write_state` and `read_state` are also used for the trainer state passed on by a finished round.
+`write_state` and `read_state` are also used for the trainer state that a round passes to the next.
 `resume_key` identifies runs that may resume from the same steps.
 """
 
@@ -34,7 +34,7 @@ class Trained(Protocol):
     STATE: tuple[str, ...]
 
     def state(self) -> dict[str, object]:
-        """All state that a step changes and the next step reads: tensors and plain values."""
+        """All tensors and plain values that a step changes and later steps use."""
 
     def load_state(self, state: Mapping[str, object]) -> None:
         """Restore a mapping returned by `state`."""
@@ -57,7 +57,7 @@ class Checkpoints:
     def save(self, trained: Trained, rows: Sequence[dict]) -> None:
         """Replace the saved step by the last step in `rows`, with the state of `trained`.
 
-        No-op within `every_s` seconds of the last save or of the start of the run.
+        Does nothing within `every_s` seconds of the last save or of the start of the run.
         """
         if monotonic() - self._saved_at < self._every_s:
             return
@@ -104,7 +104,7 @@ def write_state(state: Mapping[str, object], path: Path) -> None:
     Raises:
         OSError: the file cannot be written, for example because the disk is full.
     """
-    # A plain write raises OSError for a full disk, while torch.save on a path raises RuntimeError.
+    # On a full disk, torch.save to a path raises RuntimeError. A plain write raises OSError.
     buffer = io.BytesIO()
     torch.save(state, buffer)
     path.write_bytes(buffer.getvalue())
@@ -138,12 +138,12 @@ def resume_key(settings: Mapping[str, object], base: Path, inputs: Iterable[Path
 
     Args:
         settings: configuration, code hash, seed etc., as JSON types.
-        base: folder of the base model. The digest in its summary, if any, saves reading gigabytes.
-            Otherwise all files in the folder are read.
+        base: folder of the base model. If its summary contains a digest, the weights are not read,
+            which would take long. Otherwise, all files in the folder are read.
         inputs: the other input files of the run.
 
     Raises:
-        UserError: the base's summary is damaged, or the recorded size of the weights is wrong.
+        UserError: the base model's summary is damaged, or records a wrong size of the weights.
     """
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
     if (base / SUMMARY).is_file():

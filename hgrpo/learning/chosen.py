@@ -1,4 +1,4 @@
-"""Selection of a step's trajectories for the update, and the weights of their groups."""
+"""Selects the trajectories of a step for the update, and computes the weights of their groups."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Chosen:
         trajectories: G arrays bool [K], whether the update uses each trajectory.
         weights: float64 [G], factors by which to multiply the groups' advantages.
         empty: whether the filter removed all trajectories.
-        row: log entries of the filter; empty without a filter.
+        row: log entries of the filter; empty if there is no filter.
     """
 
     trajectories: list[np.ndarray]
@@ -44,11 +44,11 @@ def choose(
     training: TrainingConfig,
     entropies: Sequence[np.ndarray] | None,
 ) -> Chosen:
-    """Select the groups with a true `take_part`, then apply the configured filter, if any.
+    """Select the groups for which `take_part` is True, then apply the configured filter, if any.
 
     Args:
-        entropies: each trajectory's mean entropy per sampled token, G arrays [K], if the filter
-            requires them.
+        entropies: mean entropy per sampled token of each trajectory, G arrays [K]; None if the
+            filter does not use entropies.
     """
     masks = [np.full(len(group), part) for group, part in zip(groups, take_part, strict=True)]
     if training.filter is None:

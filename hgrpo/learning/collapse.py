@@ -1,20 +1,21 @@
-"""Metrics of the dependence of replies on prompts: mutual information, entropies, retrieval.
+"""Measures how much replies depend on prompts: mutual information, entropies and retrieval.
 
-A policy may collapse in two ways. Its replies may lose variety: the conditional entropy H(Z|X) is
-low. Or they may remain varied but no longer depend on the prompt: the mutual information I(X;Z) is
-low, and the prompt cannot be inferred from the reply.
+A policy may collapse in two ways. First, its replies may lose variety, so that the conditional
+entropy H(Z|X) is low. Second, replies may remain varied but no longer depend on the prompt. The
+mutual information I(X;Z) is then low, and the prompt cannot be inferred from the reply.
 
-Each reply of a step is scored under each prompt by teacher forcing, with the policy that played.
-All metrics are computed from one matrix, float [n, N]: entry [i, j] is the log-prob, in nats, of
-reply z_i under prompt x_j. The n replies were sampled from the policy, each under one of the N
-distinct prompts; `columns` [n] are the columns of these prompts.
+Each of a step's n replies was sampled under one of N distinct prompts. Before the update, the
+policy scores each reply under each prompt by teacher forcing. All metrics are computed from the
+matrix of the resulting log-probs in nats, float [n, N]: entry [i, j] is that of reply z_i under
+prompt x_j. `columns` [n] contains the column of each reply's own prompt.
 
 The formulas follow RAGEN-2, https://arxiv.org/abs/2604.06268, and its code,
-https://github.com/mll-lab-nu/RAGEN, ragen/trainer/collapse_metrics.py, with three differences.
-Identical prompts share a column, so the bound log N and the chance level k / N use distinct
-prompts. All columns have equal weight, so with unequal numbers of replies per prompt, I(X;Z) may be
-overestimated by at most the KL divergence of the prompt distribution from uniform. Tied prompts
-share hits, so replies that fit all prompts equally are retrieved at chance level.
+https://github.com/mll-lab-nu/RAGEN, ragen/trainer/collapse_metrics.py, with three differences:
+
+- Identical prompts share a column, so N is the number of distinct prompts in log N and k / N.
+- All columns have the same weight. With unequal numbers of replies per prompt, I(X;Z) may be
+  overestimated by at most the KL divergence of the prompt distribution from uniform.
+- Tied prompts share a hit, so replies that fit all prompts equally are retrieved at chance level.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -37,12 +38,11 @@ BEST = (1, 2, 4, 8)
 def collapse_metrics(
     logprobs: np.ndarray, columns: np.ndarray, tokens: np.ndarray
 ) -> dict[str, float]:
-    """All metrics, per sequence and per token.
+    """Compute all metrics, per sequence and per token.
 
     Metrics per token have the suffix `_per_token`. As in RAGEN, they apply the same formulas to the
-    mean log-prob of each reply's tokens, so that long replies do not outweigh short ones. They
-    differ from the metrics per sequence divided by a length, because log-probs are divided before
-    the marginal averages over prompts.
+    mean log-prob of each reply's tokens, so that long replies do not outweigh short replies. They
+    are not metrics per sequence divided by a length, because the marginal is nonlinear.
 
     Args:
         logprobs: float64 [n, N].
@@ -50,10 +50,10 @@ def collapse_metrics(
         tokens: integers [n], the number of tokens of each reply.
 
     Returns:
-        `pairs` n, `prompts` N, `tokens` (mean per reply), `information_bound` log N; in nats, as
-        means over replies, `matched`, `marginal`, `mutual_information` I(X;Z),
-        `conditional_entropy` H(Z|X) and `entropy` H(Z); and for k in `BEST`, `retrieval_at_<k>` and
-        `chance_at_<k>`, the results of `retrieval` and `chance`.
+        - `pairs` n, `prompts` N, `tokens` (mean per reply) and `information_bound` log N
+        - means over replies in nats: `matched`, `marginal`, `mutual_information` I(X;Z),
+          `conditional_entropy` H(Z|X) and `entropy` H(Z)
+        - for each k in `BEST`: `retrieval_at_<k>` and `chance_at_<k>` (`retrieval`, `chance`)
     """
     prompts = logprobs.shape[1]
     per_token = information(logprobs / tokens[:, None], columns)
@@ -99,9 +99,9 @@ def marginal(logprobs: np.ndarray) -> np.ndarray:
 
 
 def retrieval(logprobs: np.ndarray, columns: np.ndarray, best: int) -> float:
-    """Fraction of replies whose own prompt is among their `best` most likely prompts.
+    """Fraction of replies for which their own prompt is among the `best` most likely prompts.
 
-    Ties at the last rank count as the probability of a hit under random tie-breaking.
+    A tie counts as the probability that random tie-breaking would give a hit.
     """
     fit = matched(logprobs, columns)[:, None]
     better, equal = (logprobs > fit).sum(axis=1), (logprobs == fit).sum(axis=1)
@@ -109,7 +109,7 @@ def retrieval(logprobs: np.ndarray, columns: np.ndarray, best: int) -> float:
 
 
 def chance(prompts: int, best: int) -> float:
-    """Chance level of `retrieval`, for replies independent of their prompts: k / N, at most 1."""
+    """Expected `retrieval` of replies that do not depend on their prompts: k / N, at most 1."""
     return min(1.0, best / prompts)
 
 
@@ -146,7 +146,7 @@ def measure_step(
     longest: int,
     score: Callable[[Sequence[SampledSequence]], Sequence[Tensor]],
 ) -> dict[str, float | None]:
-    """Collapse metrics of a step as log entries, for first turns and for randomly drawn turns.
+    """Collapse metrics of a step as log entries, for first turns and for random turns.
 
     Args:
         trajectories: all trajectories of the step.
@@ -202,9 +202,9 @@ def measure(
 ) -> dict[str, float | None]:
     """Compute `collapse_metrics`, and count omitted pairs (`left_out`) and `thoughts`.
 
-    A pair is omitted if its prompt and the longest reply together exceed `longest` tokens, so that
-    every remaining reply fits every prompt. If no pairs remain, `pairs` is 0 and the metrics are
-    omitted.
+    A pair is omitted if its prompt plus the longest reply of any pair exceeds `longest` tokens, so
+    that each reply can be scored under each prompt. If no pairs remain, `pairs` is 0 and there are
+    no metrics.
     """
     most = max((len(pair.lead) + len(pair.z) for pair in pairs), default=0)
     fitting = [pair for pair in pairs if len(pair.prompt) + most <= longest]

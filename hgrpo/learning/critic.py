@@ -1,10 +1,11 @@
-"""The critic, which predicts the rewards-to-go before every token, and its advantages.
+"""The critic, which predicts the reward-to-go before every token, and its advantages.
 
-It is a copy of the SFT policy with a value head instead of the language-model head, and shares no
-weights with the policy. The head's output is standardised by the first batch's returns: V = mean +
-deviation * output. Therefore the learning rate and the clip do not depend on the scale of rewards,
-and all initial values equal the mean. The loss, in the same units, is that of PPO's reference
-implementation (Huang et al. 2022, "The 37 Implementation Details of Proximal Policy Optimization",
+The critic is a copy of the SFT policy with a value head instead of the language-model head. It
+shares no weights with the policy. Its values are V = mean + deviation * output of the head, where
+mean and deviation are those of the first batch's returns. The learning rate and the clip therefore
+do not depend on the scale of rewards, and all initial values equal the mean. The loss is on the
+scale of the head's output. It is that of PPO's reference implementation (Huang et al. 2022, "The 37
+Implementation Details of Proximal Policy Optimization",
 https://iclr-blog-track.github.io/2022/03/25/ppo-implementation-details/).
 """
 
@@ -46,7 +47,7 @@ DIAGNOSTICS = ("critic_loss", "critic_grad_norm", "critic_clip_fraction", "expla
 def value_loss(values: Tensor, before: Tensor, targets: Tensor, clip: float) -> Tensor:
     """max((V - target)^2, (clipped V - target)^2) / 2 per token, [N], on the head's scale.
 
-    V is clipped to within `clip` of the value `before` the batch's first step. If clipping
+    V is clipped to within `clip` of `before`, the value before the batch's first step. If clipping
     increases the distance to the target, the gradient is 0.
     """
     clipped = before + (values - before).clamp(-clip, clip)
@@ -54,9 +55,9 @@ def value_loss(values: Tensor, before: Tensor, targets: Tensor, clip: float) -> 
 
 
 def explained_variance(values: np.ndarray, targets: np.ndarray) -> float | None:
-    """1 - Var(target - V) / Var(target): 1 for a perfect critic, 0 for a constant one.
+    """1 - Var(target - V) / Var(target), which is 1 for a perfect and 0 for a constant critic.
 
-    None if the targets do not vary.
+    The result is None if the targets do not vary.
     """
     spread = targets.var()
     return float(1.0 - (targets - values).var() / spread) if spread > 0 else None
@@ -72,7 +73,7 @@ def value_head(policy: Policy) -> nn.Linear:
 
 @dataclass
 class Critic:
-    """Computes and learns values of tokens; `ranks` divide the work as in the learner.
+    """Predicts the values of tokens, and is trained on targets. `ranks` are as in the learner.
 
     Attributes:
         body: the model that computes hidden states; its language-model head is unused.
@@ -221,9 +222,9 @@ def estimates(
     """Estimate advantages and targets; `values` are the critic's values, [N] per trajectory.
 
     The penalty for inadmissible turns is subtracted from the last turn's reward. With `truncation:
-    bootstrap`, the critic also evaluates the state after the last turn of each truncated
-    trajectory: all its tokens including the environment's last answer, up to the critic's maximum
-    number of positions.
+    bootstrap`, the critic also predicts the value after the last turn of each truncated trajectory.
+    Its input is then the whole trajectory, including the environment's last answer, up to the
+    critic's maximum number of positions.
     """
     bootstraps = training.gae.truncation == "bootstrap"
     cut = [k for k, t in enumerate(trajectories) if bootstraps and t.truncated]
@@ -243,7 +244,7 @@ def estimates(
 
 def _after(trajectory: Trajectory, longest: int) -> SampledSequence:
     state = [*trajectory.token_ids, *trajectory.unread][: longest - 1]
-    # The value before a token does not depend on the token, so use 0 as the reply.
+    # The token 0 represents the next reply, because the value before a token does not depend on it.
     return SampledSequence([*state, 0], [(len(state), len(state) + 1)], name=trajectory.name)
 
 
@@ -253,13 +254,13 @@ def store_advantages(
     estimates: Sequence[Estimate],
     trained: Sequence[bool],
 ) -> dict[str, float]:
-    """Whiten the estimates and store them per token in the sequences and as means in the turns.
+    """Whiten advantages, and store those of tokens in `sequences` and their means in the turns.
 
-    A turn's credit is the mean of its tokens' advantages before whitening. The whitening constants
-    are computed over the `trained` trajectories.
+    Mean and standard deviation for whitening are those of the `trained` trajectories. A turn's
+    credit is the mean of its tokens' advantages before whitening.
 
     Returns:
-        The constants, as log entries.
+        The mean and the standard deviation, as log entries.
     """
     used = [e.advantages for e, part in zip(estimates, trained, strict=True) if part]
     tokens = np.concatenate(used) if used else np.zeros(1)
@@ -277,7 +278,8 @@ def store_advantages(
 def save_critic(critic: Critic | None, path: Path, base: str) -> None:
     """Write the critic's trained tensors; `base` is the digest of the base model.
 
-    All arms write the file, as they share a Snakemake rule. Without a critic, it has no tensors.
+    All arms write the file, because they share a Snakemake rule. Without a critic, the file has no
+    tensors.
     """
     write_tensors(critic.weights() if critic else {}, path, {_BASE: base})
 
@@ -286,7 +288,7 @@ def check_critic(path: Path, base: str) -> None:
     """Check a file written by `save_critic` before loading it.
 
     Raises:
-        UserError: the file is missing or damaged, belongs to another base, or has no critic.
+        UserError: the file is missing, is damaged, belongs to another base model, or has no critic.
     """
     if not path.is_file():
         raise UserError(f"{path}: missing")

@@ -1,15 +1,16 @@
-"""Generalised advantage estimation (GAE) over tokens, over turns, and over both.
+"""Generalised advantage estimation (GAE) over tokens, over turns, and over turns and tokens.
 
     delta_t = r_t + gamma V_{t+1} - V_t
     A_t     = delta_t + gamma lambda A_{t+1}
 
 See Schulman et al. 2016, "High-Dimensional Continuous Control Using Generalized Advantage
-Estimation", https://arxiv.org/abs/1506.02438. The value after the last action is `final`: with
-`truncation: bootstrap` the critic's value if the turn cap or the context ended the episode, else 0.
+Estimation", https://arxiv.org/abs/1506.02438. `final` is the value after the last action. It is 0,
+unless `truncation: bootstrap` is set and the episode was ended by the turn cap or the context. It
+is then the critic's value.
 
-All arrays are float64 and contain only the sampled tokens of one trajectory, turn by turn. Tokens
-of the environment are not actions, so the last token of a reply is followed by the first token of
-the next reply. `ends` is bool [N], true at the last token of every reply.
+All arrays are float64 and contain only the sampled tokens of one trajectory. Tokens of the
+environment are not actions, so the last token of a reply is followed by the first token of the next
+reply. `ends` is bool [N], True at the last token of every reply.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +28,7 @@ class Estimate:
     Attributes:
         advantages: float64 [N].
         targets: float64 [N], targets of the critic's values.
-        learnt: bool [N], tokens at which the critic is trained on its target.
+        learnt: bool [N], whether the critic is trained on the target of a token.
     """
 
     advantages: np.ndarray
@@ -63,10 +64,10 @@ def token_gae(
 def turn_gae(
     rewards: np.ndarray, values: np.ndarray, ends: np.ndarray, config: GaeConfig, final: float = 0
 ) -> Estimate:
-    """GAE with whole replies as actions; all tokens of a reply share its advantage.
+    """GAE with whole replies as actions; all tokens of a reply have its advantage.
 
-    States are those before a reply, so the critic is trained only at the first token of each reply.
-    See `token_gae` for the arguments.
+    The states are those before replies, so the critic is trained only at the first token of each
+    reply. See `token_gae` for the arguments.
     """
     starts = np.roll(ends, 1)
     turns = gae(rewards, values[starts], config.gamma, config.lam, final)
@@ -79,10 +80,10 @@ def bi_level_gae(
 ) -> Estimate:
     """GAE over the turns with `gamma_high`, then over the tokens within each turn.
 
-    The estimate over turns uses the values at the last tokens. A turn's return, its advantage plus
-    this value, becomes the reward of its last token, and the estimate over tokens restarts in every
-    turn. This is RAGEN's bi-level GAE (https://arxiv.org/abs/2504.20073), except that RAGEN detects
-    the ends of turns by nonzero rewards and so misses turns with reward 0. See `token_gae` for the
+    GAE over turns uses the values at the last tokens. The sum of a turn's advantage and this value
+    then becomes the reward of the turn's last token, and GAE over tokens restarts in every turn.
+    This is RAGEN's bi-level GAE (https://arxiv.org/abs/2504.20073). However, RAGEN detects ends of
+    turns by nonzero rewards, and therefore misses turns with reward 0. See `token_gae` for the
     arguments.
     """
     high = gae(rewards, values[ends], config.gamma_high, config.lam, final)

@@ -1,6 +1,6 @@
-"""Imitation learning: cross-entropy on spans of expert trajectories (SFT) or on their whole text.
+"""Imitation learning: cross-entropy on parts of expert trajectories (SFT) or on their whole text.
 
-Training on the whole text is next-token prediction, which pretrains the tiny base model.
+Training on the whole text is next-token prediction. It is used to pretrain the tiny base model.
 """
 
 import math
@@ -31,11 +31,10 @@ from hgrpo.policy.settings import ModelConfig
 
 _MAX_GRAD_NORM = 1.0
 _EVALUATIONS = 5
-# Operations of a tiny model are too short for intra-op parallelism: on two cores, processing two
-# shares of a batch in parallel takes 0.6 times as long as using two threads per operation.
+# On two cores, a tiny model processes two parts of a batch in parallel in 0.6 times the time that
+# it takes with two threads per operation, because its operations are short.
 _CPU_SHARES = 2
-# Set all values used in training explicitly, because the code hash includes this file, but not the
-# defaults of settings.
+# Set all values explicitly, because defaults of settings are not part of the code hash.
 _PRETRAINING = SftConfig(
     epochs=1.0,
     batch_trajectories=32,
@@ -97,15 +96,15 @@ class _Imitator:
     def _by_shares(
         self, compute: Callable[[list[list[Example]]], T], examples: Sequence[Example]
     ) -> list[T]:
-        """Apply `compute` to each share of the micro-batches in parallel.
+        """Divide the micro-batches into parts, and apply `compute` to the parts in parallel.
 
-        The number of shares, and so the order of summation, does not depend on the number of
-        workers. Results are bitwise identical for 1 to 3 threads. With 4 or more threads, a share
-        has several threads, which may change the rounding of matrix products.
+        The number of parts, and therefore the order of summation, does not depend on the number of
+        threads. Results are bitwise identical for 1 to 3 threads. With 4 or more threads, each part
+        is computed by several threads, which may change the rounding of matrix products.
         """
         shares = _CPU_SHARES if self.policy.device.type == "cpu" else 1
         lengths = [len(example.token_ids) for example in examples]
-        # All shares together hold at most about `microbatch_tokens` tokens in memory.
+        # Divide by the number of parts, because memory must hold a micro-batch of each part.
         parts = micro_batches(lengths, self.settings.microbatch_tokens // shares)
         chosen = [[examples[i] for i in part] for part in parts]
         return list(
@@ -115,12 +114,12 @@ class _Imitator:
     def _differentiate(
         self, tokens: int, parts: list[list[Example]]
     ) -> tuple[float, list[torch.Tensor | None]]:
-        """Loss and gradients of one share of the batch; gradients of unused weights are None."""
+        """Loss and gradients of one part of the batch; gradients of unused weights are None."""
         parameters = [p for _, p in self.policy.trainable]
         total, gradients = 0.0, [None] * len(parameters)
         for part in parts:
             loss = -self._logprobs(part).sum() / tokens
-            # Not `backward`, because parallel shares must not accumulate into the same `grad`.
+            # `backward` would accumulate gradients of parallel parts in the same `grad`.
             of_part = torch.autograd.grad(loss, parameters, allow_unused=True)
             gradients = list(map(_added, gradients, of_part))
             total += float(loss.detach())
@@ -128,7 +127,7 @@ class _Imitator:
 
     @torch.no_grad()
     def _measure(self, parts: list[list[Example]]) -> tuple[float, int]:
-        """Sum of a share's negative log-probabilities, in nats, and its number of tokens."""
+        """Sum of a part's negative log-probabilities in nats, and its number of tokens."""
         logprobs = [self._logprobs(part) for part in parts]
         return -sum(float(each.sum()) for each in logprobs), sum(map(len, logprobs))
 
@@ -157,16 +156,17 @@ def imitate(
 ) -> list[dict]:
     """Train on `train`; resume after the newest step in `checkpoints`.
 
-    Losses are means over the tokens in the spans, in nats. The stream ("imitation", seed, epoch)
-    determines the order of the examples, so a resumed run uses the same batches.
+    Losses are means over the tokens in the spans, in nats. The random stream ("imitation", seed,
+    epoch) determines the order of the examples, so that a resumed run uses the same batches.
 
     Args:
-        validation: examples for the validation loss, measured every max(1, total steps //
-            `_EVALUATIONS`) steps and after the last step. May be empty.
+        validation: examples for the validation loss, which is computed every
+            max(1, total steps // `_EVALUATIONS`) steps and after the last step. May be empty.
         on_step: called with every row, including rows restored from `checkpoints`.
 
     Returns:
-        Rows of {step, loss, lr_factor, grad_norm, validation_loss or None}.
+        One row per step, with the keys step, loss, lr_factor, grad_norm and validation_loss (None
+        if it was not computed).
 
     Raises:
         TrainingError: a log-probability, a gradient or a weight is not finite.
@@ -201,7 +201,7 @@ def _added(total: torch.Tensor | None, more: torch.Tensor | None) -> torch.Tenso
 
 
 def _workers(device: torch.device) -> Executor:
-    """Thread pool for the shares; on a CPU, its threads divide the cores of the job."""
+    """Thread pool for the parts of a batch; on a CPU, its threads share the cores of the job."""
     threads = torch.get_num_threads() if device.type == "cpu" else 1
     return ThreadPoolExecutor(
         min(threads, _CPU_SHARES),
@@ -265,9 +265,9 @@ def as_example(row: dict, conversation: Conversation, whole_text: bool) -> Examp
 def examples(
     demonstrations: list[dict], conversation: Conversation, max_length: int, whole_text: bool
 ) -> tuple[list[Example], int]:
-    """Examples of at most `max_length` tokens, and the number of omitted longer examples.
+    """Examples with at most `max_length` tokens, and the number of longer examples.
 
-    Demonstrations without actions are skipped and not counted.
+    Demonstrations without actions are skipped, and are not part of this number.
     """
     made = [
         as_example(row, conversation, whole_text) for row in demonstrations if len(row["actions"])
@@ -285,9 +285,9 @@ def pretrain(
 ) -> list[dict]:
     """Train the tiny model in `folder` in place for one epoch; return the rows of `imitate`.
 
-    The stream ("pretrain", seed) selects `tiny.pretrain_trajectories` of the demonstrations. Those
-    longer than `tiny.max_positions` tokens are skipped. `on_step` is called after each step with
-    its row and the total number of steps.
+    The random stream ("pretrain", seed) selects `tiny.pretrain_trajectories` demonstrations, of
+    which those with more than `tiny.max_positions` tokens are skipped. `on_step` is called after
+    each step, with its row and the total number of steps.
     """
     policy = load_policy(config.model_copy(update={"adapt": "full"}), folder)
     order = generator("pretrain", seed).permutation(len(demonstrations))

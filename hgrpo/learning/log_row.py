@@ -58,7 +58,7 @@ def rollout_row(groups: Sequence[Sequence[Trajectory]]) -> dict:
 def spread_row(groups: Sequence[Sequence[Trajectory]], training: TrainingConfig) -> dict:
     """Log entries: mean sample standard deviation within groups, of returns and of successes.
 
-    The second entry is unaffected by penalties, which make returns of failed trajectories differ.
+    The second entry does not depend on penalties, which make returns of failed trajectories differ.
     """
     successes = [np.array([trajectory.success for trajectory in group]) for group in groups]
     return {
@@ -78,8 +78,8 @@ def advantage_row(
 ) -> dict:
     """Log entries: dead groups, groups with flat credit, and `SIZES` of credit and advantages.
 
-    `advantages`, in the order of `groups`, contains the advantages per trajectory and per turn.
-    `mean_abs_token_adv` averages the blended advantages, which are stored in the turns of `groups`.
+    `advantages` contains the groups' advantages before blending. `mean_abs_token_adv` is a mean of
+    blended advantages, which are stored in the turns of `groups`.
     """
     played = flat(groups)
     turns = [turn for trajectory in played for turn in trajectory.turns]

@@ -142,7 +142,7 @@ class MethodConfig(Strict):
 
     @property
     def _chooses_alpha(self) -> bool:
-        """Whether the arm trains with turn credit of a kind that does not fix `alpha`."""
+        """Whether the arm trains with turn credit, and its assigner does not determine `alpha`."""
         compares = self.train and self.advantage == "group"
         return compares and "alpha" not in self.credit.declared.demands
 
@@ -150,7 +150,7 @@ class MethodConfig(Strict):
         """Warnings if turn credit or the return has little effect on updates, or "".
 
         Args:
-            flat: whether `is_flat` was true for the credit of all groups.
+            flat: whether the credit of all groups was constant within trajectories (`is_flat`).
             sizes: see `size_caution`.
         """
         if self._chooses_alpha and self.alpha == 1.0:

@@ -25,9 +25,9 @@ def sft_optimisers(policy: Policy, settings: SftConfig) -> list[Optimizer]:
     """Muon for hidden matrices under full tuning, and AdamW for everything else.
 
     For AdamW, see Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization",
-    https://arxiv.org/abs/1711.05101. Embeddings and the head stay with AdamW, as the authors of
-    Muon advise (https://kellerjordan.github.io/posts/muon/). Muon orthogonalises in the dtype
-    of the forward pass.
+    https://arxiv.org/abs/1711.05101. AdamW is used for embeddings and the head, as the authors of
+    Muon recommend (https://kellerjordan.github.io/posts/muon/). Muon orthogonalises in the dtype of
+    the forward pass.
     """
     hidden, rest = [], []
     for name, parameter in policy.trainable:
@@ -43,7 +43,7 @@ def sft_optimisers(policy: Policy, settings: SftConfig) -> list[Optimizer]:
 def warmup_linear(step: int, total: int, warmup: int) -> float:
     """Learning-rate factor at `step` (from 0) of `total`: linear warm-up, then linear decay to 0.
 
-    With a warm-up, the factor of the first step is 1 / warmup. It reaches 0 after the last step.
+    With a warm-up, the first factor is 1 / warmup. The factor would be 0 at step `total`.
     """
     if step < warmup:
         return (step + 1) / warmup
@@ -91,7 +91,7 @@ def orthogonal(matrix: Tensor, dtype: torch.dtype) -> Tensor:
     tall = matrix.size(0) > matrix.size(1)
     if tall:
         wide = wide.T
-    # The Frobenius norm is at least the largest singular value, so all of them are now at most 1.
+    # All singular values are now at most 1, because the Frobenius norm is an upper bound of them.
     wide = wide / wide.norm().clamp(min=_SMALLEST_NORM)
     linear, cubic, quintic = _QUINTIC
     for _ in range(_ITERATIONS):
@@ -106,9 +106,9 @@ class Muon(Optimizer):
 
     Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks",
     https://kellerjordan.github.io/posts/muon/. `dtype` is the dtype of the orthogonalisation. With
-    bfloat16, results equal torch.optim.Muon (default options) bit for bit. float32 is faster on
-    processors without bfloat16 instructions, where orthogonalisation in bfloat16 would take 90 % of
-    the time to fine-tune a tiny model.
+    bfloat16, results are bitwise equal to those of torch.optim.Muon with default options. On
+    processors without bfloat16 instructions, float32 is faster: with bfloat16, orthogonalisation
+    would take 90 % of the time to fine-tune a tiny model.
 
     A step moves a matrix by lr * sqrt(max(1, rows / columns)) times the orthogonalised Nesterov
     momentum. Weight decay is decoupled: a step multiplies weights by 1 - lr * weight_decay.

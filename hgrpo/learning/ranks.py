@@ -1,8 +1,8 @@
 """Data-parallel processes of a round, one per GPU.
 
-Every process has the whole batch and the whole policy, and differentiates a part of the
+Every process has the whole batch and the whole policy, and computes gradients of a part of the
 micro-batches. The gradients are then summed, and all processes take the same optimiser step. A
-single process is rank 0 of 1.
+single process has rank 0.
 """
 
 import logging
@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 
 Item = TypeVar("Item")
-# Set by torch's launcher only; WORLD_SIZE is also set by other programs.
+# Only torch's launcher sets this variable, whereas other programs also set WORLD_SIZE.
 _STARTED = "TORCHELASTIC_RUN_ID"
 
 
@@ -61,7 +61,7 @@ class Ranks:
         return items  # type: ignore[return-value]
 
     def join(self, mine: Sequence[Item]) -> list[Item]:
-        """Gather results computed on `share`, in the order of the original items."""
+        """Gather results for the items of `share`, in the order of the original items."""
         parts = self.gather(list(mine))
         joined: list[Item] = [item for part in parts for item in part]
         for index, part in enumerate(parts):
@@ -79,10 +79,10 @@ ALONE = Ranks()
 def become_ranks(processes: int) -> None:
     """Start the running module in several processes on this machine, and wait for them.
 
-    In a child process, this function returns immediately. In the parent process, it never returns:
-    it exits with 0 after all children have ended, or with the exit code of the first failed child.
-    If one child fails, the others are terminated. The threads are divided equally. With `processes`
-    1, it does nothing.
+    In a child process, this function returns immediately. The parent process exits with 0 after all
+    children have ended, or with the exit code of the first failed child. If one child fails, the
+    others are terminated. Threads are divided equally among the children. If `processes` is 1, this
+    function does nothing.
     """
     if processes == 1 or _STARTED in os.environ:
         return
@@ -119,6 +119,6 @@ def joined_ranks() -> Ranks:
         return ALONE
     from accelerate import PartialState
 
-    # Use a long timeout, because ranks wait while the first calls a judge or writes to a slow disk.
+    # Use a long timeout, because ranks wait while rank 0 calls a judge or writes to a slow disk.
     state = PartialState(cpu=not torch.cuda.is_available(), timeout=timedelta(hours=2))
     return Ranks(state.process_index, state.num_processes)

@@ -55,13 +55,13 @@ class Round:
     """A round of training; `run` resumes after the last saved step.
 
     Attributes:
-        id: identifies the round's random streams.
+        id: part of the names of the round's random streams.
         panel: the training tasks.
-        checkpoints: save each finished step; their folder also contains the trajectories.
+        checkpoints: saves finished steps. Its folder also contains the trajectories.
         validation: greedy success rate on the validation panel after each earlier round, if the
             stopping rules require it.
-        second: creates a second assigner, to check that the credit of one group does not depend on
-            earlier groups; None if the assigner requires inputs other than the turns.
+        second: creates a second assigner, which is used to check that a group's credit does not
+            depend on earlier groups. None if the assigner requires more than the turns.
         rows: the log so far, one row per step.
     """
 
@@ -76,9 +76,9 @@ class Round:
     rows: list[dict] = field(default_factory=list)
 
     def run(self, on_step: Callable[[dict], None], on_trajectory: Callable[[], None]) -> list[dict]:
-        """Run the remaining steps; return the log rows of all steps, including earlier runs.
+        """Run the remaining steps; return the log rows of all steps, including restored steps.
 
-        After a stopping rule has ended the run, this and all later rounds have no further steps.
+        If a stopping rule ends the run, this round and all later rounds have no further steps.
 
         Args:
             on_step: called with each new log row.
@@ -118,7 +118,7 @@ class Round:
         diagnostics = self._update(played, advantages, chosen, step)
         elapsed = time.perf_counter() - began
         self.rows.append(
-            # If names are equal, columns of the log take precedence over an assigner's.
+            # If a column of the assigner has the name of a log column, use the log column.
             reported
             | {"step": step, "round": self.id.index}
             | rollout_row(played)
@@ -144,7 +144,7 @@ class Round:
     def _play(
         self, step: int, on_trajectory: Callable[[], None]
     ) -> tuple[list[Group], list[GroupAdvantages], dict, dict[str, float]]:
-        """Play the step's tasks, and any further tasks for dynamic sampling, and assign credit.
+        """Play the step's tasks (with dynamic sampling, also further tasks), and assign credit.
 
         Returns the groups, their advantages, log entries about the engine, and times in seconds.
         """
@@ -161,8 +161,8 @@ class Round:
             groups += batch
             credits = self._credit(batch)
             if step == 0 and len(groups) == len(batch) and self.second and self.learner.ranks.first:
-                # Check the last group with nonzero credit, because any state that the assigner
-                # carries over from earlier groups would change this credit.
+                # Check the last group with nonzero credit. If the assigner keeps any state from
+                # earlier groups, this state would change the group's credit.
                 living = [k for k, rows in enumerate(credits) if any(map(np.any, rows))] or [0]
                 again = self.second, batch[living[-1]], credits[living[-1]]
                 synced["order_dependent_credit"] = is_order_dependent(*again)
@@ -173,7 +173,7 @@ class Round:
             seconds["collect_s"] += collected - began
             began = time.perf_counter()
             seconds["credit_s"] += began - collected
-            # Play only as many tasks as groups are missing, so that no usable group is discarded.
+            # Play no more tasks than there are missing groups, so that all usable groups are used.
             missing = training.tasks_per_step - sum(not each.dead for each in advantages)
             tasks, further = further[:missing], further[missing:]
         return groups, advantages, synced, seconds
@@ -196,7 +196,7 @@ class Round:
     def _credit(self, groups: Sequence[Group]) -> list[list[np.ndarray]]:
         """Credit of every turn of every group.
 
-        Only the first rank computes the credit, so that each call to a judge is paid for once.
+        Only the first rank computes the credit, so that calls to a judge are not repeated.
         """
         ranks = self.learner.ranks
         return ranks.broadcast(assign_all(self.assigner, groups) if ranks.first else None)
@@ -206,7 +206,7 @@ class Round:
     ) -> Chosen:
         """Select trajectories for the update: exclude dead groups, then apply the filter.
 
-        With a critic, no group is dead, because its advantages do not compare trajectories.
+        With a critic, no group is dead, because advantages do not depend on other trajectories.
         """
         training, rule = self.learner.training, self.id.method.dead_groups
         penalised = training.penalises_dead_groups(self.learner.kl_coefficient)
@@ -222,7 +222,7 @@ class Round:
     def _apply_stops(
         self, played: Sequence[Sequence[Trajectory]], chosen: Chosen, step: int
     ) -> None:
-        """Apply the stopping rules to the step; if one ends the run, the step has no update."""
+        """Apply the stopping rules to the step. If a rule ends the run, the step has no update."""
         training, won = self.learner.training, [t.success for t in flat(played)]
         self.learner.stop = after_collection(
             self.learner.stop,
@@ -236,9 +236,9 @@ class Round:
     def _measure_collapse(
         self, played: Sequence[Sequence[Trajectory]], step: int
     ) -> dict[str, float | None]:
-        """Collapse metrics in the run's first and each round's last step, if configured.
+        """Collapse metrics, if configured, in the run's first step and each round's last step.
 
-        Call this before the update, while the policy is still the one that played.
+        Call this method before the update, because replies are scored with the policy that played.
         """
         training = self.learner.training
         last = step == training.steps_per_round - 1 or self.learner.stop.over

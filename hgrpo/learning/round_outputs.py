@@ -16,7 +16,7 @@ from hgrpo.policy.precision import dtype_name
 from hgrpo.trajectories.log_row import all_play, in_summary
 from hgrpo.trajectories.store import join_steps
 
-# Log columns that are summed in the summary. In the log, names in `_TOTALS` have the prefix "n_".
+# Log columns whose sums are in the summary. Names in `_TOTALS` have the prefix "n_" in the log.
 _COUNTS = ("inadmissible", "overlong", "empty", "dead_groups", "truncated", "context_overflow")
 _TOTALS = (
     *("groups", "trajectories", "turns", "action_tokens", "forward_tokens"),
@@ -27,8 +27,8 @@ _TOTALS = (
 def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -> None:
     """Write the files of a finished round to `folder`.
 
-    The log includes the time and `config`, the stage's settings. The summary includes `origin`,
-    which identifies the round's initial models, settings and code.
+    The log also contains the time and `config`, the stage's settings. The summary also contains
+    `origin`, which identifies the round's initial models, settings and code.
     """
     learner, rows = played.learner, played.rows
     learner.policy.save_adapter(folder / "adapter")
@@ -57,7 +57,7 @@ def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -
 
 
 def credit_caution(played: Round) -> str:
-    """Warning about the round's turn credit, or ""; credit before the first fit is not checked."""
+    """Warning about the round's turn credit, or "". There is no check before the first fit."""
     method, rows = played.id.method, played.rows
     unfitted = method.credit.declared.fits and played.id.index == 1
     if unfitted or not rows:
@@ -73,7 +73,7 @@ def credit_caution(played: Round) -> str:
 def totals(rows: Sequence[Mapping]) -> dict:
     """Sums and means of log rows; a mean over no rows is None.
 
-    `all_play` includes continuations; the sums with the prefix `total_` do not.
+    `all_play` includes continuations. Sums with the prefix `total_` do not include them.
     """
     tenth = max(1, len(rows) // 10)
     norms = [row["grad_norm"] for row in rows if row["grad_norm"] is not None]

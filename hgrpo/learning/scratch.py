@@ -41,9 +41,9 @@ def scratch_root(option: Path | None, out: Path) -> Path:
 def job_scratch(option: Path | None, out: Path, key: str) -> Iterator[Path]:
     """Lock the scratch folder and yield the subfolder for this job's steps.
 
-    If the block succeeds, the subfolder is removed, and so is a scratch folder next to `out`. The
-    folder of `--scratch` remains until the study's last job empties it. Subfolders of other keys
-    belong to superseded runs and are removed first.
+    Subfolders with other keys, which belong to superseded runs, are removed first. If the block
+    succeeds, this job's subfolder is removed. A scratch folder next to `out` is then also removed,
+    whereas the folder of `--scratch` remains.
 
     Args:
         option: the folder of `--scratch`, if any.
@@ -70,7 +70,7 @@ def job_scratch(option: Path | None, out: Path, key: str) -> Iterator[Path]:
         yield folder
         shutil.rmtree(folder, ignore_errors=True)
         if option is None:
-            # The lock is still held, so no other process can have started here.
+            # The lock is still held, so that no other process uses the folder.
             (root / "lock").unlink(missing_ok=True)
             with suppress(OSError):
                 root.rmdir()

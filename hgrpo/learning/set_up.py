@@ -53,9 +53,9 @@ class RoundInputs:
     Attributes:
         sft: the SFT policy, which is the reference of the KL penalty.
         policy: the initial policy of the round. The folder may also contain the trainer's state.
-        fitted: folder of the credit model fitted after the previous round, if any.
-        cache: folder of cached judge answers, shared by all jobs of a study.
-        evaluations: summaries of the evaluations after the earlier rounds, in order.
+        fitted: folder of the credit model that was fitted after the previous round, if any.
+        cache: folder with a judge's cached answers, shared by all jobs of a study.
+        evaluations: summary files of the evaluations after earlier rounds, in order.
         critic: file of the previous round's critic; None in the first round and without a critic.
     """
 
@@ -97,8 +97,8 @@ def round_inputs(
 def check_inputs(model: ModelConfig, inputs: RoundInputs) -> None:
     """Check that a round's panels, models and trainer state are intact.
 
-    Call this before computing the resume key. A damaged file changes the key, and steps saved under
-    the old key would then be removed.
+    Call this function before computing the resume key. A damaged file would change the key, and
+    steps that were saved under the old key would be removed.
 
     Raises:
         UserError: a file is missing or damaged, or belongs to another model, or panels overlap.
@@ -144,7 +144,7 @@ def set_up(
         settings.env.name, policy, policy.conversation, collector, inputs.cache, inputs.fitted
     )
     assigner = make_assigner(id.method.credit, context)
-    # Credit is recomputed only if this is cheap, i.e. if it depends on the turns alone.
+    # Recompute credit only if this is cheap, i.e. if the assigner requires only the turns.
     more = declared.plays or declared.needs_policy or declared.uses or declared.may_be_unreachable
     second = None if more else partial(make_assigner, id.method.credit, context)
     panel = read_panels(inputs.panels)["train"]

@@ -44,10 +44,10 @@ class KlConfig(Strict):
     def adapted(self, coefficient: float, observed: float) -> float:
         """The coefficient after a step with a mean KL per token of `observed`, in nats.
 
-        The rule of Ziegler et al. 2019, "Fine-Tuning Language Models from Human Preferences",
-        https://arxiv.org/abs/1909.08593, in the stepwise form of H-GRPO, the reference system: a
-        KL above 1.5 x target multiplies the coefficient by 1.5, a KL below 0.5 x target divides it
-        by 1.5, within [minimum, maximum]. A coefficient of 0 (penalty off) stays 0.
+        If the KL exceeds 1.5 x target, the coefficient is multiplied by 1.5. If the KL is below
+        0.5 x target, it is divided by 1.5. It remains within [minimum, maximum], and 0 (no penalty)
+        remains 0. This is H-GRPO's variant of the rule of Ziegler et al. 2019, "Fine-Tuning
+        Language Models from Human Preferences", https://arxiv.org/abs/1909.08593.
         """
         if not self.adaptive or coefficient == 0.0:
             return coefficient
@@ -281,9 +281,9 @@ class TrainingConfig(Strict):
         return self.tasks_per_step * (1 if sampling is None else sampling.most_batches)
 
     def penalises_dead_groups(self, coefficient: float) -> bool:
-        """Whether a KL penalty with this coefficient, or the entropy bonus, acts on dead groups.
+        """Whether the update uses dead groups for the entropy bonus or for this KL coefficient.
 
-        Dynamic sampling replaces dead groups, so the update excludes them.
+        With dynamic sampling, the update never uses dead groups, because they are replaced.
         """
         regularised = coefficient > 0 or self.entropy_bonus > 0
         return regularised and self.dynamic_sampling is None

@@ -1,9 +1,9 @@
 """Early stopping of runs with collapsed returns, low validation success or empty batches.
 
 The rules follow RAGEN (https://arxiv.org/abs/2504.20073) and RAGEN-2
-(https://arxiv.org/abs/2604.06268), with two additions. First, the limit has a lower bound, so
-that runs stop even if their returns are equal from the first step on. Second, runs with
-near-perfect success end as `solved`: their returns no longer differ either, but they did not fail.
+(https://arxiv.org/abs/2604.06268), with two additions. First, the limit on the standard deviation
+has a lower bound, so that a run stops even if all its returns are equal from the first step on.
+Second, a run with near-perfect success ends as `solved`, because its returns also become equal.
 
 The rules are pure functions. Their state is part of every checkpoint, so that a resumed run stops
 at the same step as an uninterrupted run.
@@ -25,10 +25,10 @@ Rule = Literal["", "reward_collapse", "low_validation", "empty_steps"]
 
 
 class RewardCollapse(Strict):
-    """Stops a run if the deviation of returns within groups becomes far lower than initially.
+    """Stops a run if the deviation of returns within groups falls far below its initial value.
 
-    A step's deviation is the mean over its groups, before any filter, of the standard deviation of
-    their returns. Steps with all trajectories filtered out do not count.
+    The deviation of a step is computed before filtering. It is the standard deviation of returns in
+    a group, averaged over groups. Steps in which the filter removes all trajectories do not count.
     """
 
     window: int = Field(
@@ -56,7 +56,7 @@ class RewardCollapse(Strict):
 
 
 class LowValidation(Strict):
-    """Stops a run with low success on the validation panel; round 0 does not count."""
+    """Stops a run if success on the validation panel is low after several consecutive rounds."""
 
     below: float = Field(
         0.01, gt=0, le=1, description="rounds with a success rate below this are low"
@@ -105,11 +105,10 @@ class StopState:
         rule: the rule that ended the run.
         round, step: where the run ended; `step` is None if it ended between rounds.
         baseline: mean deviation of the first `window` non-empty steps; None before they are played.
-        deviations, successes: deviation and success rate of up to `window` most recent non-empty
-            steps.
+        deviations, successes: deviation and success rate of the last `window` non-empty steps.
         seen: number of non-empty steps so far.
         empty: number of empty steps since the last non-empty step.
-        empty_successes: success rates of the most recent of these, up to `steps`.
+        empty_successes: success rates of the last `steps` of these empty steps.
     """
 
     status: Status = ""
@@ -133,7 +132,7 @@ class StopState:
         return replace(self, status=status, rule=rule, round=where[0], step=where[1])
 
     def ending(self) -> dict[str, object]:
-        """The outcome of the round, with `status` `completed` if no rule has fired."""
+        """The outcome of the round. `status` is `completed` if no rule has ended the run."""
         status = self.status or "completed"
         return {"status": status, "rule": self.rule, "round": self.round, "step": self.step}
 
@@ -149,8 +148,8 @@ def after_collection(
     """The state after a step was played and filtered, before its update.
 
     Args:
-        mean_deviation: mean over all groups, before the filter, of the deviation of returns.
-        success: success rate of the step's trajectories, before the filter.
+        mean_deviation: mean over all groups of the standard deviation of returns, before filtering.
+        success: success rate of the step's trajectories, before filtering.
         empty: whether the filter removed all trajectories.
         where: the round, which counts from 1, and its step, from 0.
     """
@@ -185,7 +184,7 @@ def _after_played(
     success: float,
     where: tuple[int, int],
 ) -> StopState:
-    """Stop if the window starts after the baseline and all its deviations are below the limit."""
+    """Stop if the last `window` deviations are below the limit and not part of the baseline."""
     deviations = (*state.deviations, deviation)[-rule.window :]
     successes = (*state.successes, success)[-rule.window :]
     baseline = _mean(deviations) if state.seen == rule.window else state.baseline
@@ -196,9 +195,9 @@ def _after_played(
 
 
 def _low_steps(state: StopState, rule: RewardCollapse) -> int:
-    """Number of consecutive most recent non-empty steps below the limit, at most `window`.
+    """Number of latest non-empty steps in a row with a deviation below the limit, at most `window`.
 
-    Baseline steps do not count.
+    Steps that are used for the baseline do not count.
     """
     if state.baseline is None:
         return 0
@@ -214,8 +213,8 @@ def after_evaluations(config: StopConfig, validation_successes: Sequence[float])
     """The rule that stops a run after the rounds so far, or None.
 
     Args:
-        validation_successes: success rates on the validation panel of all rounds so far, from
-            round 1 on, without round 0 (the SFT policy).
+        validation_successes: success rates on the validation panel after each round so far,
+            excluding round 0 (the SFT policy).
     """
     rule = config.low_validation
     if rule is None or len(validation_successes) < rule.rounds:
@@ -237,7 +236,7 @@ def greedy_validation(summary: Path) -> float:
 
 
 def stop_row(state: StopState, config: StopConfig) -> dict[str, float | None]:
-    """Log entries of the active rules; None for a mean that is not available yet."""
+    """Log entries of the active rules; means that are not available yet are None."""
     row: dict[str, float | None] = {}
     if (rule := config.reward_collapse) is not None:
         row |= {

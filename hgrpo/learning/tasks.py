@@ -13,9 +13,9 @@ def tasks_of_step(
 ) -> list[Task]:
     """The tasks of one step, the same for every method; rounds count from 1, steps from 0.
 
-    Each seed plays successive permutations of the panel, so every task is played once before any
-    task is repeated. Rounds use consecutive, disjoint slices of this order, so adding rounds to a
-    study does not change its earlier rounds. Tasks are not repeated within a step.
+    Each seed plays successive permutations of the panel, so that every task is played once before
+    any task is repeated. Tasks are not repeated within a step. Rounds use consecutive parts of this
+    order, so that adding rounds to a study does not change its earlier rounds.
 
     Raises:
         UserError: a step plays more tasks than the panel has.
@@ -35,7 +35,8 @@ def tasks_of_step(
 def _order(seed: int, epoch: int, size: int, many: int) -> list[int]:
     """The order of the panel in epoch `epoch` (from 0) of a seed, with steps of `many` tasks.
 
-    If a step spans two permutations, tasks that it has already played swap places with later ones.
+    If a step spans two permutations, tasks in the second one that the step has already played are
+    swapped with later tasks.
     """
     order = generator("task-order", seed, epoch).permutation(size).tolist()
     played = epoch * size % many
@@ -56,8 +57,9 @@ def further_tasks(
 ) -> list[Task]:
     """Additional tasks that a step may play after `tasks_of_step`, in order.
 
-    They come from the whole panel in a separate random order per step, so `tasks_of_step` stays the
-    same for all methods. Tasks are not repeated within a step. Empty without `dynamic_sampling`.
+    They are drawn from the whole panel without affecting `tasks_of_step`, which is therefore the
+    same for all methods. Tasks are not repeated within a step. The result is empty without
+    `dynamic_sampling`.
     """
     if training.dynamic_sampling is None:
         return []

@@ -36,8 +36,8 @@ from hgrpo.policy.precision import cast
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-# Without a KL penalty, measure the KL only on every 8th trajectory of the batch, because a forward
-# pass of the reference over all trajectories would take a fifth of the update's time.
+# Without a KL penalty, measure the KL only on every 8th trajectory, because the reference's forward
+# pass over all trajectories would take a fifth of the update's time.
 _WATCHED = 8
 
 
@@ -47,8 +47,8 @@ class Learner:
 
     It also contains the critic, if any, and the state of the stopping rules.
 
-    If several processes (`ranks`) share an update, each has the whole batch but scores and
-    differentiates only a part of it. All take the same optimiser steps.
+    If several processes (`ranks`) share an update, each process has the whole batch, but computes
+    log-probs and gradients of only a part of it. All processes take the same optimiser steps.
     """
 
     policy: Policy
@@ -75,7 +75,7 @@ class Learner:
             "optimiser": self.optimiser.state_dict(),
             "kl_coefficient": self.kl_coefficient,
             "critic": self.critic and self.critic.state(),
-            # JSON, because pickled bytes depend on whether equal strings are the same object.
+            # Use JSON, because pickled bytes depend on whether equal strings are the same object.
             "stop": json.dumps(asdict(self.stop)),
         }
 
@@ -95,10 +95,11 @@ class Learner:
             order: distinct indices of the trajectories to use; `minibatches` splits it.
 
         Returns:
-            Diagnostics for the log; those of `STEP_DIAGNOSTICS` are None if `order` is empty.
-            `n_updates` counts optimiser steps. `observed_kl` estimates KL(behaviour policy ||
-            reference) per token, over the whole batch or, without a KL penalty, over every
-            `_WATCHED`-th trajectory. It is None if both the penalty and `kl.watch` are off.
+            Diagnostics for the log. Those in `STEP_DIAGNOSTICS` are None if `order` is empty.
+            `n_updates` is the number of optimiser steps. `observed_kl` is an estimate of
+            KL(behaviour policy || reference) per token, over the whole batch or, without a KL
+            penalty, over every `_WATCHED`-th trajectory. It is None if neither the KL penalty nor
+            `kl.watch` is on.
 
         Raises:
             TrainingError: a loss, gradient or weight is not finite, or the log-probs of engine and
@@ -133,8 +134,8 @@ class Learner:
     def _correct_importance(self, sequences: Sequence[TrainingSequence]) -> dict[str, float]:
         """If `importance_cap` is set, store the trainer's log-probs before the first step.
 
-        Returns diagnostics of the importance weights and, if the cap is set, of the mismatch
-        between engine and trainer.
+        Returns diagnostics of the importance weights and, if the cap is set, of the difference
+        between the log-probs of engine and trainer.
         """
         cap = self.training.importance_cap
         if cap is None:
@@ -154,15 +155,15 @@ class Learner:
         order: Sequence[int],
         importance: Mapping[str, float],
     ) -> tuple[list[dict[str, float]], dict[str, float]]:
-        """Take all optimiser steps; return their diagnostics, and the mismatch before the first."""
+        """Take all steps; return their diagnostics, and the mismatch before the first step."""
         steps: list[dict[str, float]] = []
         before: dict[str, float] = {}
         for _ in range(self.training.epochs):
             for part in minibatches(order, self.training, isinstance(self.rule, GroupRule)):
                 step, log_ratio = self._differentiate([sequences[i] for i in part], part)
                 if not steps:
-                    # Before the first step, engine and trainer have the same weights, so any
-                    # difference is numerical.
+                    # Before the first step, engine and trainer have the same weights, so that
+                    # their log-probs differ only by numerical errors.
                     before = mismatch(log_ratio)
                     mean, limit = (
                         (before | importance)["mismatch_mean"],
@@ -253,11 +254,11 @@ class Learner:
     ) -> tuple[dict[str, float], Tensor]:
         """Add the gradient of a micro-batch to the parameters.
 
-        Returns the micro-batch's contribution to each of `SUMS`, and its log ratios [N].
+        `weights`, float32 [N], are the weights of the tokens in the minibatch's loss. `share` is
+        the micro-batch's share of the minibatch's sampled tokens. `slopes` are from `_first_pass`,
+        one per sequence.
 
-        `weights`, float32 [N], are the weights of the tokens in the loss of the whole minibatch.
-        `share` is the micro-batch's share of the minibatch's sampled tokens. `slopes`, one per
-        sequence, come from `_first_pass`.
+        Returns the micro-batch's contribution to each of `SUMS`, and its log ratios [N].
         """
         bonus = self.training.entropy_bonus
         watch = "differentiable" if bonus else True
@@ -327,7 +328,7 @@ class Learner:
         sequences: Sequence[SampledSequence],
         entropies: bool | Literal["differentiable"] = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """Log-probs and, optionally, entropies [N], on the CPU, where objectives are computed."""
+        """Log-probs and optionally entropies [N], moved to the CPU, where losses are computed."""
         spans = [s.spans for s in sequences]
         batch = make_batch([s.token_ids for s in sequences], spans, self.policy.device)
         with cast(self.policy.device, self.autocast):
@@ -341,10 +342,10 @@ def minibatches(
     """Split `order` into consecutive parts of nearly equal size, one per optimiser step.
 
     Args:
-        order: indices of trajectories, at least one; a group is `rollouts_per_task` consecutive
-            trajectories of the batch.
+        order: indices of at least one trajectory. A group consists of `rollouts_per_task`
+            consecutive trajectories of the batch.
         whole_groups: whether to keep groups together. Groups are then ordered by their first
-            trajectories in `order`, and the sizes of minibatches may differ.
+            trajectory in `order`, and minibatches may differ in size.
     """
     size = training.minibatch_trajectories
     number = math.ceil(len(order) / size) if size else training.minibatches
@@ -363,9 +364,9 @@ def group_slopes(
 ) -> tuple[float, Tensor]:
     """The mean loss of the groups, and its derivatives w.r.t. the trajectories' log-probs.
 
-    A group's loss depends on the policy only through the log-probs c_i of its trajectories. By the
-    chain rule, its gradient is the sum of (dL / dc_i) grad c_i. A second pass therefore yields the
-    exact gradient for any split into micro-batches.
+    A group's loss L depends on the policy only through the log-probs c_i of its trajectories. By
+    the chain rule, its gradient is the sum of (dL / dc_i) grad c_i. A second pass can therefore
+    compute the exact gradient in micro-batches, given the derivatives dL / dc_i.
 
     Args:
         groups: indices of each group's trajectories in the tensors.

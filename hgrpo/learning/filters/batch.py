@@ -1,7 +1,7 @@
 """Applies the filter to a batch of groups: scores, masks, weights and log entries.
 
-A strategy is a function of the scores [n] of the remaining groups and the number of all groups. It
-returns the indices of the groups to keep.
+A strategy is a function that takes the scores [n] of the remaining groups and the number of all
+groups, and returns the indices of the groups to keep.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ import numpy as np
 
 from hgrpo.learning.filters.settings import FilterConfig, Score
 
-# Relative tolerance for rounding errors in sums of shares, e.g. in the sum of ten times 0.1.
+# Relative tolerance for rounding errors in shares, e.g. because the sum of ten times 0.1 is not 1.
 ROUNDING = 1e-12
 
 
@@ -42,7 +42,7 @@ def sample_variance(values: np.ndarray) -> float:
 
 
 def sample_deviation(values: np.ndarray) -> float:
-    """Sample standard deviation of values [K]; RAGEN's code calls it reward variance."""
+    """Sample standard deviation of values [K], called reward variance in RAGEN's code."""
     return float(np.sqrt(sample_variance(values)))
 
 
@@ -75,14 +75,14 @@ def filter_batch(
 
     Returns:
         - Whether each trajectory is kept, G arrays bool [K].
-        - Factors of the groups' advantages from soft weights and loss scaling, float64 [G]; 0 for
-          dropped groups.
+        - Factors by which soft weights and loss scaling multiply the groups' advantages, float64
+          [G]; 0 for dropped groups.
         - Log entries, see `filter_row`.
     """
     scores = group_scores(groups, config.score)
     returns = [group.returns for group in groups]
     masks = select_trajectories(returns, select_groups(scores, config), config)
-    # For whole groups of equal size, this equals RAGEN's share of kept groups.
+    # If whole groups of equal size are kept, this is RAGEN's share of kept groups.
     share = float(np.concatenate(masks).mean()) if masks else 1.0
     factors = {"none": 1.0, "linear": share, "sqrt": share**0.5}
     weights = kept_groups(masks) * factors[config.loss_scaling]
@@ -95,7 +95,7 @@ def filter_batch(
 def effective_number(weights: np.ndarray) -> float | None:
     """Kish's effective sample size (sum w)^2 / sum w^2 of weights [n], from 1 to n.
 
-    None if any weight is negative or all are 0.
+    The result is None if any weight is negative or all weights are 0.
     """
     weights = np.asarray(weights, dtype=np.float64)
     if (weights < 0).any() or not weights.any():
@@ -105,7 +105,7 @@ def effective_number(weights: np.ndarray) -> float | None:
 
 
 def selection_weights(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
-    """Softmax probabilities [n] of remaining groups if top_p uses them, or else their scores."""
+    """Softmax probabilities [n] of the remaining groups if top_p uses them, else their scores."""
     remaining = np.asarray(scores, dtype=np.float64)[remaining_groups(scores, config)]
     by_mass = config.strategy == "top_p" and config.mode == "softmax" and not config.soft
     return softmax(remaining, config) if by_mass and len(remaining) else remaining
@@ -116,8 +116,8 @@ def filter_row(
 ) -> dict[str, float | None]:
     """Log entries of the filter; means over no groups and shares of negative scores are None.
 
-    `filter_effective_groups` is the `effective_number` of the `selection_weights`, before the
-    selection. If it is close to 1, most settings of `value` keep the same groups.
+    `filter_effective_groups` is the `effective_number` of the `selection_weights`. If it is close
+    to 1, the selection hardly depends on `value`.
     """
     groups, shared = kept_groups(masks), (scores >= 0).all() and scores.any()
     return {
@@ -135,8 +135,8 @@ def filter_row(
 def select_groups(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
     """Select groups by their scores [G]; return whether each is kept, bool [G].
 
-    Groups with score 0 are dropped first, unless `include_zero`. With `within_group` and `soft`,
-    all remaining groups are kept.
+    Groups with score 0 are dropped first, unless `include_zero` is set. With `within_group` or
+    `soft`, all remaining groups are kept.
     """
     scores = np.asarray(scores, dtype=np.float64)
     chosen = np.zeros(len(scores), dtype=bool)
@@ -178,17 +178,17 @@ def _top_p(scores: np.ndarray, config: FilterConfig, _total: int) -> np.ndarray:
 
 
 def _top_p_softmax(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
-    """The shortest prefix with a total probability of at least `value`; at least one group."""
+    """The fewest preferred groups with a total probability of at least `value`, at least one."""
     order = _ordered(scores, config)
     mass = np.cumsum(softmax(scores, config)[order])
     return order[: np.searchsorted(mass, config.value - ROUNDING) + 1]
 
 
 def _top_p_linear(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
-    """The shortest prefix of positive scores with a sum of at least `value` * sum - eps.
+    """The fewest preferred groups whose positive scores sum to at least `value` * sum - eps.
 
-    It is empty if this bound is not positive, if the positive scores do not reach it, or if the
-    order is `smallest` and a score is 0.
+    No group is kept if this bound is not positive, if the positive scores do not reach it, or if
+    the order is `smallest` and a score is 0.
     """
     order = _ordered(scores, config)
     walked = scores[order]
@@ -224,7 +224,7 @@ def _min_p(scores: np.ndarray, config: FilterConfig, _total: int) -> np.ndarray:
 
 
 def _percentile(scores: np.ndarray, config: FilterConfig, _total: int) -> np.ndarray:
-    """Groups of rank r (0: lowest score) with low <= r / n < high; adjacent bands are disjoint."""
+    """Groups whose rank r (0 for the lowest score) satisfies low <= r / n < high."""
     bounds = np.array([config.low, config.high]) * len(scores) * (1 - ROUNDING)
     first, end = np.ceil(bounds).astype(int)
     return np.argsort(scores, kind="stable")[first:end]
@@ -244,8 +244,8 @@ def select_trajectories(
 ) -> list[np.ndarray]:
     """Select trajectories by returns (G arrays [K]) in kept groups [G]; return masks bool [K].
 
-    With `within_group`, the share `value` of each kept group's trajectories is kept, rounded down,
-    but at least one. Other strategies keep all trajectories of a kept group.
+    `within_group` keeps the share `value` of each kept group's trajectories, rounded down, but at
+    least one trajectory. Other strategies keep all trajectories of a kept group.
     """
     share = config.value if config.strategy == "within_group" else 1.0
     return [
@@ -257,8 +257,8 @@ def select_trajectories(
 def most_varied(values: np.ndarray, many: int) -> np.ndarray:
     """The subset of `many` of the values [K] with the largest variance, as bool [K].
 
-    An optimal subset consists of the lowest j and the highest `many` - j values, so it suffices to
-    compare `many` + 1 subsets. Ties are broken in favour of more low values.
+    An optimal subset consists of the j lowest and the `many` - j highest values, so only `many` + 1
+    subsets are compared. Ties are broken in favour of more low values.
     """
     values = np.asarray(values, dtype=np.float64)
     if many in (0, len(values)):

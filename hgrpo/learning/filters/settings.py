@@ -19,7 +19,7 @@ Score = Literal[
 Strategy = Literal["top_p", "top_k", "top_k_abs", "min_p", "percentile", "within_group"]
 LossScaling = Literal["none", "linear", "sqrt"]
 
-# Scores that compare the trajectories of a group; always 0 for a single trajectory.
+# Scores that compare the trajectories of a group, and are 0 if the group has one trajectory.
 _COMPARES = {"deviation", "variance", "success_variance", "entropy_deviation"}
 # Scores that may be negative.
 _SIGNED = {"mean", "sum"}

@@ -1,6 +1,6 @@
-"""Computes the gradients of each component of the loss, per group.
+"""Computes the gradients of each component of the loss for each group, without optimiser steps.
 
-One forward pass of a group yields the gradients of all components. There are no optimiser steps.
+The gradients of all components require only one forward pass per group.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,10 +21,10 @@ from hgrpo.policy.policy import Policy
 from hgrpo.policy.precision import cast
 from hgrpo.policy.score_sketch import CountSketch
 
-# Policy loss with the actual advantages (task) and with advantages of 1 (score), KL to the
-# reference, and negative entropy, all without coefficients.
+# The policy loss with the actual advantages (task) and with advantages of 1 (score), the KL to the
+# reference, and the negative entropy. They are not multiplied by coefficients.
 COMPONENTS = ("task", "score", "kl", "entropy")
-# Number of entries per block of the matrix product: 64 MiB of float32.
+# Number of float32 entries per block of the matrix product, 64 MiB in total.
 _CHUNK = 2**24
 
 
@@ -46,7 +46,7 @@ class Measuring:
 
 
 class GroupGradients(NamedTuple):
-    """Sums over a group's tokens.
+    """Gradients and losses of a group, as sums over its tokens.
 
     Attributes:
         gradients: float32 [C, P], gradient of each component, on the CPU. P is the number of
@@ -61,9 +61,9 @@ class GroupGradients(NamedTuple):
 
 
 def group_size(lengths: Sequence[int], reduction: Reduction) -> int:
-    """The divisor of sums over a group: its number of sampled tokens, or of trajectories.
+    """The divisor of sums over a group, its number of sampled tokens or of trajectories.
 
-    With the reduction `constant`, the token weights include the constant.
+    The constant of the reduction `constant` is part of the token weights.
     """
     if reduction == "token":
         return sum(lengths)
@@ -75,7 +75,7 @@ def group_gradients(
 ) -> GroupGradients:
     """Gradients and losses of a group, in the order of `COMPONENTS`.
 
-    The ratio is 1 everywhere, because this policy played the group, so the clip is inactive.
+    The same policy has played the group, so that all ratios are 1 and the clip has no effect.
 
     Args:
         group: the group's trajectories, with the reference's log-probs.

@@ -1,4 +1,4 @@
-"""Plays groups for a gradient analysis, and prepares them as in a training step."""
+"""Plays groups for a gradient analysis, and prepares them as a training step would."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,8 +31,8 @@ class Prepared:
         groups: the trainer's input for each group, with advantages before whitening and scaling.
         deviations: sample standard deviation of each group's returns, float64 [G].
         chosen: the filter's selection.
-        shift, scale: a training step would use the advantages (A - shift) / scale. The constants
-            are computed over the selected trajectories, or over all if the selection is empty.
+        shift, scale: constants such that (A - shift) / scale are the advantages of a training step,
+            computed over the selected trajectories, or over all if no trajectory is selected.
     """
 
     groups: list[list[TrainingSequence]]
@@ -70,7 +70,7 @@ def prepare(of: Round, groups: Sequence[Group]) -> Prepared:
         group_advantages(group, credit, method, training)
         for group, credit in zip(groups, assign_all(of.assigner, groups), strict=True)
     ]
-    # Some assigners play continuations, so the engine must not sleep before this point.
+    # The engine must not sleep earlier, because some assigners play continuations.
     of.collector.engine.sleep()
     chosen = of.choose(played, advantages)
     trajectories = flat(played)
