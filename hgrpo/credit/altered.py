@@ -1,4 +1,4 @@
-"""Deliberate degradation of credit, for controls and for credit with a known correlation."""
+"""Degrades credit deliberately, for controls and for credit with a known correlation."""
 
 from typing import Literal, Self
 
@@ -43,9 +43,9 @@ class AlterableSettings(CreditSettings):
 def alter(rows: list[np.ndarray], settings: AlterableSettings, group: Group) -> list[np.ndarray]:
     """Return the group's credit shuffled, flipped or with noise, as K float64 arrays [T_k].
 
-    Noise is Gaussian with a variance of (1 / correlation^2 - 1) times the variance of the group's
-    credit. Within each group, noisy and original credit have an expected correlation of
-    `correlation`, or slightly more with fixed noise if the group has few distinct turns.
+    The variance of the Gaussian noise is the variance of the group's credit times
+    (1 / correlation^2 - 1). Within each group, the expected correlation of noisy and original
+    credit is therefore `correlation`, or slightly more with fixed noise and few distinct turns.
     """
     streams = [generator("altered", *group.stream, t.rollout) for t in group.trajectories]
     if settings.shuffled:
@@ -64,8 +64,8 @@ def alter(rows: list[np.ndarray], settings: AlterableSettings, group: Group) -> 
 
 
 def _fixed(trajectory: Trajectory, group: Group) -> np.ndarray:
-    """Standard normal noise of each turn, float64 [T]; the same for equal turns within a run."""
-    # The first two parts of a training step's stream identify the run.
+    """Standard normal noise, float64 [T]. Equal turns get the same noise throughout a run."""
+    # The first two parts of the name of a training step's random stream identify the run.
     run = group.stream[:2]
     names = ((turn.observation, turn.action) for turn in trajectory.turns)
     return np.array([generator("altered-fixed", *run, *name).standard_normal() for name in names])

@@ -1,16 +1,16 @@
 """Amortised counterfactual credit, which uses a value function for turns without continuations.
 
-Each round plays continuations from some turns only. After the round, a linear value function V of
-the policy's hidden state before a turn is fitted to the mean returns of all continuations so far.
-The credit in the next round is
+Each round plays continuations only from randomly drawn turns. After the round, a linear value
+function V is fitted to the mean returns of all continuations so far. Its input is the policy's
+hidden state before a turn. The credit in the next round is
 
-    credit_t = R - mean return of the continuations from before turn t   if the turn was drawn,
-    credit_t = R - V(state before turn t)                                 otherwise.
+    credit_t = R - mean return of the continuations before turn t   if the turn was drawn,
+    credit_t = R - V(state before turn t)                            otherwise.
 
-If no turn is drawn, the gradient is unbiased even if V is inaccurate, because V does not depend on
-the turn's action and was fitted on earlier rounds. An accurate V reduces the variance. If turns are
-drawn, the gradient has a small bias, because a turn's probability of being drawn depends on the
-length of the trajectory.
+V does not depend on the turn's action and was fitted on earlier rounds. If no turn is drawn, the
+gradient is therefore unbiased even if V is inaccurate, and an accurate V reduces the variance. If
+turns are drawn, the gradient has a small bias, because the probability of drawing a turn depends on
+the length of the trajectory.
 """
 
 import time
@@ -94,8 +94,8 @@ class Values:
 def ridge(states: np.ndarray, values: np.ndarray, weights: np.ndarray, penalty: float) -> Values:
     """Fit V by minimising weighted mean squared error + penalty * |slope * standard deviation|^2.
 
-    The penalty applies to standardised states, so it is dimensionless. With an infinite penalty, V
-    is the weighted mean of the values.
+    The penalty is that of standardised states, so it does not depend on their scale. With an
+    infinite penalty, V is the weighted mean of the values.
 
     Args:
         states: [N, D], N at least 1.
@@ -158,8 +158,9 @@ def load_values(folder: Path) -> Values:
 class AmortisedCredit(CreditAssigner):
     """Assigns the credit R - V, where V is the value before the turn.
 
-    For a drawn turn, V is the mean return of the turn's continuations. For all other turns, V is
-    the value function fitted after the previous round. Before the first fit, their credit is 0.
+    For a drawn turn, V is the mean return of the turn's continuations. For any other turn, V is the
+    value function that was fitted after the previous round. Before the first fit, the credit of
+    these other turns is 0.
     """
 
     def __init__(self, settings: Settings, context: Context):
@@ -171,7 +172,7 @@ class AmortisedCredit(CreditAssigner):
     def assign(self, group: Group) -> list[np.ndarray]:
         """Return the credit of every turn, K float64 arrays [T_k].
 
-        Also stores the data for later fits in each turn: `target`, and as `embedding` the policy's
+        For later fits, each turn's `target` and `embedding` are set. The embedding is the policy's
         hidden state before the turn.
         """
         rows = [self._from_fit(trajectory) for trajectory in group.trajectories]
@@ -183,14 +184,14 @@ class AmortisedCredit(CreditAssigner):
         ]
 
     def report(self) -> dict[str, float]:
-        """Counts of continuations, and of their new replies, replayed turns and tokens."""
+        """Numbers of continuations, and of their new replies, replayed turns and tokens."""
         return {} if self._player is None else self._player.report()
 
     def _from_fit(self, trajectory: Trajectory) -> np.ndarray:
         if not trajectory.turns:
             return np.zeros(0)
-        # Use one trajectory per batch so that the result does not depend on other trajectories.
-        # Round to float16 like stored embeddings, so that stored rollouts get the same credit.
+        # Process trajectories one by one, so that the result does not depend on other trajectories.
+        # Round to float16, as stored embeddings are, so that stored rollouts get the same credit.
         states = prompt_states(self.context.policy, [trajectory]).astype(np.float16)
         for turn, state in zip(trajectory.turns, states, strict=True):
             turn.embedding = state
@@ -258,7 +259,7 @@ def _fitted(
     for index, penalty in enumerate(PENALTIES):
         error = loss(ridge(*fitting, penalty), *checking)
         advance(f"validation={error:.4f}")
-        # JSON has no infinity, so null represents the infinite penalty.
+        # JSON has no infinity, so an infinite penalty is stored as null.
         finite = penalty if np.isfinite(penalty) else None
         log.append({"epoch": index, "penalty": finite, "validation_loss": error})
     best = PENALTIES[int(np.argmin([row["validation_loss"] for row in log]))]
@@ -270,8 +271,8 @@ def points(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return states [N, D], values [N] and weights [N] of the turns with continuations.
 
-    A turn's value, the mean return of its continuations, is the trajectory's return minus the
-    turn's `target`. Weights are halved for every `half_life` rounds before round `newest`.
+    A turn's value is the mean return of its continuations, which is the trajectory's return minus
+    the turn's `target`. A weight halves for every `half_life` rounds before round `newest`.
     """
     states, values, weights = [], [], []
     for row in rows:

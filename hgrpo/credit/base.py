@@ -24,14 +24,14 @@ ORDER_DEPENDENT = (
     "compute each trajectory's credit from its own turns and statistics of its group, and draw "
     "random numbers from the group's stream"
 )
-# Tolerance, relative to the largest credit, for float32 sums computed in a different order.
+# Relative tolerance for rounding errors of float32 sums that are computed in a different order.
 ROUNDING = 1e-4
 # Largest valid absolute credit, far below an integer overflow (1.8e19).
 LARGEST = 1e9
-# Fields that an assigner may set. `turns` is listed because turns are compared one by one.
+# Fields that an assigner may set, and `turns`, because turns are compared separately.
 _FILLED = {"turns", "goal_embedding", "embedding", "target", "credit", "advantage"}
 # Callback that shows the progress of a fit. The fit calls it once with the number of steps and the
-# unit of a step, such as "epoch". It calls the returned function with a short text after each step.
+# unit of a step, such as "epoch". After each step, the fit calls the returned function with a text.
 Progress = Callable[[int, str], Callable[[str], object]]
 
 
@@ -58,7 +58,7 @@ class Context:
         conversation: converts texts to the policy's tokens.
         collector: plays new episodes, from the start or from any turn of an earlier episode.
         cache_dir: folder for files of the assigner, shared by all jobs of a study.
-        fitted: folder with the model fitted after the previous round; None in the first round.
+        fitted: folder of the model that was fitted after the previous round; None in round 1.
     """
 
     environment: str = ""
@@ -70,7 +70,7 @@ class Context:
 
 
 class CreditAssigner:
-    """Base class of credit assigners; see `CreditSettings` for how to declare requirements.
+    """Base class of credit assigners. Their requirements are declared in `CreditSettings`.
 
     A subclass overrides `assign`, or `assign_many` if processing several groups at once is faster.
     """
@@ -88,13 +88,13 @@ class CreditAssigner:
         return self.assign_many([group])[0]
 
     def assign_many(self, groups: Sequence[Group]) -> list[list[np.ndarray]]:
-        """Return the credit of several groups, each as from `assign`."""
+        """Return the results of `assign` for several groups."""
         return [self.assign(group) for group in groups]
 
     def report(self) -> dict[str, float]:
-        """Return log entries about the groups credited since the last report.
+        """Return log entries about the groups that were credited since the last report.
 
-        Entries with the name of a standard log column are ignored.
+        An entry is ignored if its name is that of a standard log column.
         """
         return {}
 
@@ -130,7 +130,7 @@ def assign_all(assigner: CreditAssigner, groups: Sequence[Group]) -> list[list[n
 def other_orders(length: int) -> list[np.ndarray]:
     """Return two permutations [length]: the first item moved to the end, and the first two swapped.
 
-    Together they generate all permutations, so credit that depends on the order changes under at
+    These two generate all permutations. Credit that depends on the order therefore changes under at
     least one of them.
     """
     swapped = np.arange(length)
@@ -141,11 +141,11 @@ def other_orders(length: int) -> list[np.ndarray]:
 def is_order_dependent(
     make: Callable[[], CreditAssigner], group: Group, credit: Sequence[np.ndarray]
 ) -> bool:
-    """Whether a group gets different credit if processed without other groups and reordered.
+    """Whether a group gets different credit if it is reordered and there are no other groups.
 
     Args:
         make: creates a new assigner, because the assigner that returned `credit` may have state.
-        group: a group whose credit is `credit`.
+        group: the group to which `credit` was assigned.
         credit: K arrays [T_k]. Differences up to `ROUNDING` times the largest value are ignored.
     """
     largest = max((np.abs(row).max(initial=0.0) for row in credit), default=0.0)
@@ -162,7 +162,7 @@ def is_order_dependent(
 
 
 def _played(group: Group) -> list:
-    """Copy of all fields of the trajectories that an assigner must not modify."""
+    """Copy those fields of the trajectories that an assigner must not modify."""
     return [[_fields(t), *map(_fields, t.turns)] for t in group.trajectories]
 
 
@@ -183,7 +183,7 @@ def _checked(credit: object, group: Group, name: str) -> list[np.ndarray]:
 
 
 def _check_length(rows: object, length: int, where: str, items: str) -> None:
-    # Require a list, because in an array [K, K] the axis of the trajectories is ambiguous.
+    # Require a list, because an array [K, K] does not show which axis is that of the trajectories.
     if not isinstance(rows, Sequence):
         raise UserError(f"{where}: expected a list, not {type(rows).__name__}")
     if len(rows) != length:

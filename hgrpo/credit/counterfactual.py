@@ -1,18 +1,18 @@
 """Counterfactual credit: the return minus the mean return of resampled continuations.
 
-The collector replays the episode up to a drawn turn t, and the policy plays several continuations
-from there. Their mean return estimates the policy's value before turn t, so
+The collector replays the episode up to a randomly drawn turn t. The policy then plays several
+continuations, whose mean return is an estimate of the policy's value before turn t. The credit is
 
-    credit_t = R - mean return of the continuations
+    credit_t = R - mean return of the continuations.
 
-is positive if the episode ended better than the average continuation. It is an advantage, so it
-must not be centred or scaled. For turns that are not drawn, `assign` returns 0 and `verdicts` NaN.
-With the full horizon the estimate is unbiased. A shorter horizon counts later rewards as 0.
+It is an advantage, so it must not be centred or scaled. For turns that are not drawn, `assign`
+returns 0 and `verdicts` returns NaN. With the full horizon, the estimate is unbiased. A shorter
+horizon ignores later rewards.
 
 Two settings reduce the number of continuations. With `least_entropy`, only turns at which the
 policy was uncertain are drawn, because a nearly deterministic policy would repeat its reply. With
-`share_of_groups`, continuations are played for only some of the groups. This suffices for TurnRD,
-which learns from the credit of drawn turns in all rounds so far.
+`share_of_groups`, continuations are played for some of the groups only. This is sufficient for
+TurnRD, which learns from the credit of drawn turns in all rounds so far.
 """
 
 import numpy as np
@@ -60,7 +60,7 @@ class Settings(CreditSettings):
     )
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
-        """Play continuations from every turn, because a turn without them has no estimate."""
+        """Play continuations from every turn, because other turns would have no estimate."""
         whole = {"turns_per_trajectory": None, "least_entropy": 0.0, "share_of_groups": 1.0}
         return StoredCredit(self.model_copy(update=whole), self.sums_to)
 
@@ -73,13 +73,13 @@ class CounterfactualCredit(CreditAssigner):
         self._continuations = Continuations(context.collector)
 
     def assign(self, group: Group) -> list[np.ndarray]:
-        """`verdicts` with NaN replaced by 0; K float64 arrays [T_k]."""
+        """Return `verdicts` with NaN replaced by 0, K float64 arrays [T_k]."""
         return [np.nan_to_num(row) for row in self.verdicts(group)]
 
     def verdicts(self, group: Group) -> list[np.ndarray]:
         """Play the continuations; return the credit of the drawn turns, K float64 arrays [T_k].
 
-        Turns that are not drawn have NaN.
+        The credit of turns that are not drawn is NaN.
 
         Raises:
             ReplayError: the environment answered differently when a turn was replayed.
@@ -105,7 +105,7 @@ class CounterfactualCredit(CreditAssigner):
         return rows
 
     def report(self) -> dict[str, float]:
-        """Counts of continuations, and of their new replies, replayed turns and tokens."""
+        """Numbers of continuations, and of their new replies, replayed turns and tokens."""
         return self._continuations.report()
 
     def _turns(self, group: Group, k: int) -> list[int]:
@@ -139,6 +139,6 @@ def draw_turns(length: int, number: int | None, rng: np.random.Generator) -> lis
 def uncertain_turns(
     entropies: np.ndarray, least: float, number: int | None, rng: np.random.Generator
 ) -> list[int]:
-    """As `draw_turns`, but only among turns whose entropy [T] is at least `least` nats."""
+    """Like `draw_turns`, but only turns whose entropy [T] is at least `least` nats are drawn."""
     allowed = np.flatnonzero(entropies >= least)
     return [int(allowed[index]) for index in draw_turns(len(allowed), number, rng)]

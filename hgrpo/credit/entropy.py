@@ -1,19 +1,19 @@
-"""The trajectory's advantage, modulated by the policy's entropy at each turn.
+"""Modulates the trajectory's advantage by the policy's entropy at each turn.
 
 `scaled` is EMPG ("Harnessing Uncertainty: Entropy-Modulated Policy Gradients for Long-Horizon LLM
-Agents", https://arxiv.org/abs/2509.09265). With h the mean entropy of a turn's tokens, min-max
-scaled to [0, 1] over the turns of the group,
+Agents", https://arxiv.org/abs/2509.09265). Let h be the mean entropy of a turn's tokens, min-max
+scaled to [0, 1] over the turns of the group. The advantage is A_t = B_t - mean B with
 
-    B_t = A_traj exp(-k h_t) / mean exp(-k h) + bonus exp(-k' h_{t+1}),    A_t = B_t - mean B.
+    B_t = A_traj exp(-k h_t) / mean exp(-k h) + bonus exp(-k' h_{t+1}).
 
 Turns at which the policy is confident get larger advantages, and the turn before a confident turn
 gets a bonus. The last turn gets no bonus. The paper computes the scaling range and the means over
 the batch. Here they are computed per group, so that groups are independent.
 
 `chosen` is the turn selection of CARL ("CARL: Critical Action Focused Reinforcement Learning for
-Multi-Step Agent", https://arxiv.org/abs/2512.04949): A_t is A_traj at the turns with the highest
-entropy, summed over the reply's tokens, and 0 at all other turns. CARL also branches its rollouts
-at these turns; this implementation does not.
+Multi-Step Agent", https://arxiv.org/abs/2512.04949). A_t is A_traj at the turns with the highest
+entropy, summed over the reply's tokens, and 0 at all other turns. Unlike CARL, this implementation
+does not branch rollouts at these turns.
 """
 
 from collections.abc import Sequence
@@ -98,7 +98,7 @@ class EntropyCredit(CreditAssigner):
         return modulated(advantages, means, settings.sharpness, bonus, settings.bonus_sharpness)
 
     def report(self) -> dict[str, float]:
-        """`turn_entropy`: mean entropy of a reply in nats, over the turns since the last report."""
+        """`turn_entropy`: mean entropy of a reply since the last report, in nats."""
         seen, self._seen = self._seen, []
         return {"turn_entropy": float(np.mean(seen))} if seen else {}
 
@@ -110,9 +110,12 @@ def modulated(
     bonus: float,
     bonus_sharpness: float,
 ) -> list[np.ndarray]:
-    """Return EMPG's advantages, K arrays [T_k], from A_traj [K] and entropies, K arrays [T_k].
+    """Return EMPG's advantages, K arrays [T_k].
 
-    If all entropies are equal, every h_t is 0.
+    Args:
+        advantages: A_traj, [K].
+        entropies: K arrays [T_k]. If all entropies are equal, every h_t is 0.
+        sharpness, bonus, bonus_sharpness: k, bonus and k' in the module's docstring.
     """
     ends = np.cumsum([len(row) for row in entropies])[:-1]
     flat = np.concatenate([*entropies, np.zeros(0)])
@@ -136,7 +139,7 @@ def most_uncertain(
 ) -> list[np.ndarray]:
     """Return A_traj [K] at the turns with the highest entropy and 0 elsewhere, K arrays [T_k].
 
-    Selects `share` of the group's turns, rounded up, plus turns that tie with the last of them.
+    The share `share` of the group's turns, rounded up, is selected, plus ties with the last turn.
     """
     flat = np.concatenate([*entropies, np.zeros(0)])
     if not len(flat):

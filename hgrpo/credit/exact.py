@@ -4,12 +4,12 @@
     Q(s, a)  = r(s, a) + V(s'),    V(s) = sum over a of p(a) Q(s, a),    V = 0 after the last turn
 
 r is the environment's reward. pi(a) is the policy's probability of command a before turn t. a_t is
-the reply, which need not be admissible. p is the probability under a reference policy: it answers
-each question of the game with the policy's mean probabilities over the group's turns. It replaces
-the policy after turn t, because a language model's answer may depend on all earlier answers, so
-its possible futures are too many to enumerate. If the policy's answers are admissible and depend
-only on the question, the credit is the policy's exact advantage. Otherwise it is the exact
-advantage of following the policy for one turn and the reference policy afterwards.
+the reply, which may be inadmissible. p is the probability under a reference policy, which answers
+each question of the game with the policy's mean probabilities over the group's turns. The reference
+policy is used after turn t. The futures of a language model cannot be enumerated, because its
+answer may depend on all earlier answers. If the policy's answers are admissible and depend only on
+the question, the credit is the policy's exact advantage. Otherwise, it is the exact advantage of
+following the policy for one turn and the reference policy afterwards.
 """
 
 from collections import defaultdict
@@ -24,7 +24,7 @@ from hgrpo.games.base import Forkable, TextEnv
 from hgrpo.games.kinds import load
 from hgrpo.trajectories.replay import Replay
 
-# Maps an environment to (question, all other state that later rewards depend on).
+# Function that maps an environment to its question and all other state that affects later rewards.
 ExactState = Callable[[TextEnv], tuple[Hashable, Hashable]]
 
 
@@ -41,8 +41,8 @@ class Values:
 
     Args:
         state: the environment's `exact_state`.
-        reference: question -> probability of each admissible command, float64 [commands]. For a
-            question that is not included, all commands are equally likely.
+        reference: question -> probability of each admissible command, float64 [commands]. If a
+            question is missing, its commands are equally likely.
     """
 
     def __init__(self, state: ExactState, reference: Mapping[Hashable, np.ndarray]):
@@ -104,7 +104,7 @@ class ExactCredit(CreditAssigner):
             for turn, env in enumerate(envs):
                 left = collector.turn_cap - turn
                 taken = values.of_action(env, trajectory.turns[turn].action, left)
-                # Subtract before averaging: the credit is then exactly 0 if all values are equal.
+                # Subtract before averaging, so that credit is exactly 0 if all values are equal.
                 row[turn] = known[turn] @ (taken - values.of_commands(env, left))
             rows.append(row)
         return alter(rows, self.settings, group)

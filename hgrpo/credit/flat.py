@@ -1,4 +1,4 @@
-"""Credit 0 for every turn, as in flatGRPO."""
+"""Assigns credit 0 to every turn, as in flatGRPO."""
 
 import numpy as np
 

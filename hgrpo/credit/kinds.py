@@ -1,14 +1,15 @@
 """Registry of credit assigners, and the config section `credit` of a method.
 
-An assigner has the name of its file or folder in this package. Its module must define
+The name of an assigner is the name of its file or folder in this package. Its module must define
     make(settings, context) -> CreditAssigner
 and may define
-    Settings    a subclass of `CreditSettings`: the assigner's keys and declarations;
+    Settings    a subclass of `CreditSettings` with the assigner's keys and declarations;
     fit(settings, rounds, previous, seed, round, out, show) -> str
-                required if `Settings.fits` is true: fits a model to the rounds so far. `rounds` are
-                their folders, in order; `previous` is the folder of an earlier fit, or None; `show`
-                is a `Progress`. Writes model.safetensors, model.json and train_log.json ({"rows",
-                "elapsed_s"}) to the folder `out`, and returns a one-line summary.
+                a function that fits a model to the rounds so far, required if `Settings.fits` is
+                true. `rounds` are the rounds' folders, in order. `previous` is the folder of an
+                earlier fit, or None. `show` is a `Progress`. The function writes model.safetensors,
+                model.json and train_log.json ({"rows", "elapsed_s"}) to the folder `out`, and
+                returns a one-line summary.
 The module must not import torch at the top level, because it is imported to read a study.
 """
 
@@ -32,7 +33,7 @@ def known() -> list[str]:
 
 
 def module_name(kind: str) -> str:
-    """Dotted name of an assigner's module; a round's code hash includes the module's imports."""
+    """Dotted name of an assigner's module. Module and imports are part of a round's code hash."""
     return f"hgrpo.credit.{kind}"
 
 

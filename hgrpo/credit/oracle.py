@@ -1,14 +1,16 @@
-"""Oracle credit: the ground-truth worth of a turn's command, minus its mean under the policy.
+"""Oracle credit: the worth of a turn's command, minus the mean worth under the policy.
 
     credit_t = w_t(a_t) - sum over admissible commands a of pi(a) w_t(a)
 
-w_t(a) is the worth of command a before turn t: by how much it increases the final score, as
-computed by the environment from its hidden state. pi(a) is the policy's probability of command a
-among the admissible commands. If all commands of a turn have the same worth, its credit is 0. The
-credit is the turn's exact advantage if the return is the final score, later choices do not depend
-on this one, and every reply is an admissible command. If the return is binary success, at best the
-signs of credit and advantage agree; in chores-hard their correlation is 0.62. The assigner `exact`
-computes the advantage in terms of the return.
+w_t(a) is the worth of command a before turn t, i.e. the amount by which it increases the final
+score. The environment computes it from its hidden state. pi(a) is the policy's probability of
+command a among the admissible commands. If all commands of a turn have the same worth, its credit
+is 0.
+
+The credit is the turn's exact advantage if the return is the final score, later choices do not
+depend on this one, and every reply is an admissible command. If the return is binary success, at
+best the signs of credit and advantage agree (in chores-hard, their correlation is 0.62). The
+assigner `exact` computes the advantage in terms of the return.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,10 +34,9 @@ class Settings(AlterableSettings):
 
     @property
     def correlation_with_oracle(self) -> float | None:  # type: ignore[override]
-        """The setting `correlation`; 0 for shuffled credit, None for flipped credit.
+        """The setting `correlation`, 0 for shuffled credit, or None for flipped credit.
 
-        Shuffled credit is uncorrelated within each trajectory. Flipped credit is excluded from
-        comparisons by correlation, because it is always harmful.
+        Flipped credit is excluded from comparisons by correlation, because it is always harmful.
         """
         if self.flipped:
             return None
@@ -43,7 +44,7 @@ class Settings(AlterableSettings):
 
 
 class OracleCredit(CreditAssigner):
-    """Replays each trajectory and reads the worth of each command before every turn."""
+    """Replays each trajectory, and gets the worth of each command before every turn."""
 
     def __init__(self, settings: Settings, context: Context):
         super().__init__(settings, context)
@@ -91,10 +92,13 @@ def command_shares(
     trajectories: Sequence[Trajectory],
     commands: Sequence[Mapping[int, Sequence[str]]],
 ) -> list[dict[int, np.ndarray]]:
-    """Return the policy's probabilities of the commands; turn -> float64 [commands], with sum 1.
+    """Return the policy's probabilities of given commands, normalised to sum to 1 per turn.
 
     Args:
         commands: for each trajectory, turn -> two or more distinct commands.
+
+    Returns:
+        For each trajectory, turn -> float64 [commands].
     """
     from hgrpo.policy.choices import Choice, choice_probabilities
 

@@ -22,7 +22,7 @@ class Settings(ToGoSettings):
 
     @property
     def sums_to(self) -> SumsTo:  # type: ignore[override]
-        """Progress, unless the credit of a turn includes the progress of other turns."""
+        """ "progress", unless a turn's credit includes the progress of other turns."""
         return "progress" if self.to_go is None and self.spread == "turns" else ""
 
     @model_validator(mode="after")
@@ -32,7 +32,7 @@ class Settings(ToGoSettings):
 
 
 def progress(group: Group) -> list[np.ndarray]:
-    """Return the progress of each turn, K arrays [T_k]; sums to last minus first potential."""
+    """Return the progress of each turn, i.e. its change in potential, K arrays [T_k]."""
     return [
         np.array([turn.progress for turn in trajectory.turns], dtype=np.float64)
         for trajectory in group.trajectories
@@ -43,7 +43,7 @@ class ProgressCredit(CreditAssigner):
     """Assigns to each turn the change in the task's potential during the turn.
 
     With `to_go`, later changes are added and a baseline is subtracted. With `spread: trajectory`,
-    each turn gets the sum over its trajectory.
+    each turn gets the sum of all changes in its trajectory.
     """
 
     def assign(self, group: Group) -> list[np.ndarray]:

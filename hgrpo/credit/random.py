@@ -18,8 +18,8 @@ class Settings(CreditSettings):
 class RandomCredit(CreditAssigner):
     """Shuffles each trajectory's progress credit over its turns.
 
-    The sum over the trajectory is unchanged, so a method that benefits from crediting the right
-    turns must outperform this control.
+    The sum over the trajectory does not change. If a method benefits from assigning credit to the
+    right turns, it must outperform this control.
     """
 
     def assign(self, group: Group) -> list[np.ndarray]:

@@ -20,7 +20,7 @@ class ReplayRow:
         goal: float16 [D], embedding of the goal; None if the round did not store it.
         env_return: sum of the environment's rewards.
         progress: float64 [T], progress of each turn.
-        targets: float64 [T], counterfactual credit of each turn, NaN for turns that were not drawn;
+        targets: float64 [T], counterfactual credit of each turn, NaN for turns that were not drawn.
             None if no turn was drawn.
     """
 
@@ -41,8 +41,8 @@ def read_replay(folders: Sequence[Path]) -> list[ReplayRow]:
     Trajectories without turns are omitted.
 
     Raises:
-        UserError: a file is missing or unreadable; embeddings are missing, not finite or of
-            different widths; or there are no trajectories.
+        UserError: a file is missing or unreadable, there are no trajectories, or embeddings are
+            missing, are not finite or have different widths.
     """
     rows: dict[tuple, ReplayRow] = {}
     for folder in folders:
@@ -91,9 +91,10 @@ def split(
     """Split the rows into training and validation rows by task.
 
     A task is held out for validation if a hash of the run's seed and the task, in [0, 1), is below
-    `share`. If one set would be empty, one of the newest tasks is moved to it; a single task is
-    used for training. A task stays in the set to which it was assigned in its first round, so a
-    fit that starts from an earlier model never validates on tasks that the model was trained on.
+    `share`. If one set would be empty, one of the newest tasks is moved to it. A single task is
+    used for training. A task remains in the set to which it was assigned in its first round, so
+    that a fit that starts from an earlier model never validates on tasks on which this model was
+    trained.
     """
     first: dict[str, int] = {}
     for row in rows:
@@ -108,7 +109,7 @@ def split(
         }
         seen += len(places)
         held |= {task for task, place in places.items() if place < share}
-        # Move only tasks that are new in this round, because earlier fits have used all others.
+        # Move only a task that is new in this round, because earlier fits have used other tasks.
         if len(held) == seen:
             held.remove(max(places, key=places.__getitem__))
         elif not held and seen > 1:

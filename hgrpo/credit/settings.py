@@ -27,7 +27,7 @@ class StoredCredit:
 
 
 class CreditSettings(Strict):
-    """Config keys of an assigner besides `kind`, as fields, and declarations, as class attributes.
+    """Config keys of an assigner in addition to `kind` (fields), and declarations (attributes).
 
     A subclass can override a declaration with a class attribute, or with a property if the value
     depends on the settings. The module of a subclass must not import torch at the top level,
@@ -35,25 +35,25 @@ class CreditSettings(Strict):
 
     Attributes:
         reads_embeddings: whether the assigner requires an embedding of each turn. The engine
-            computes it if it can.
-        needs_policy: whether it uses the policy, the conversation or the collector of `Context`.
-        plays: whether it plays additional episodes to compute credit.
-        fits: whether it fits a model between rounds with its module's `fit` (see `kinds`).
-        continues_fit: whether its fit starts from the previous round's model.
-        sums_to: "return" or "progress" if a trajectory's credit sums to it, else "".
-        demands: maps keys of the method's config to pairs of the only allowed value and the reason.
+            computes embeddings if it can.
+        needs_policy: whether the assigner uses the policy, conversation or collector of `Context`.
+        plays: whether the assigner plays additional episodes to compute credit.
+        fits: whether a model is fitted between rounds by the function `fit` (see `kinds`).
+        continues_fit: whether a fit starts from the previous round's model.
+        sums_to: "return" or "progress" if this is the sum of a trajectory's credit, else "".
+        demands: key of the method's config -> (the only allowed value, reason).
         label_remark: suffix of every label of the arm, such as "(offline rubric)".
         first_round_remark: sentence shown with the credit of the first round, or "".
         correlation_with_oracle: correlation with the credit of `oracle` if it follows from the
             settings; None if it must be measured.
         of_turns: whether credit can differ between the turns of a trajectory.
         is_control: whether the arm is a control, which useful credit must outperform.
-        figures: names of report figures drawn only for this assigner's arms.
+        figures: names of report figures that are drawn only for arms with this assigner.
         uses: capabilities of the environment that the assigner calls, such as "judge_text".
-        extras: extras of pyproject.toml that it requires besides `train` and `workflow`.
-        environment_variables: maps each required environment variable to the error message that is
-            shown if it is not set.
-        may_be_unreachable: whether it calls a service. Comparisons omit it if the service fails.
+        extras: required extras of pyproject.toml in addition to `train` and `workflow`.
+        environment_variables: required environment variable -> error message if it is not set.
+        may_be_unreachable: whether the assigner calls a service. If the service fails, comparisons
+            omit the assigner.
         fallback_column: key in `report` that counts trajectories with fallback credit, or "".
     """
 
@@ -77,12 +77,12 @@ class CreditSettings(Strict):
     fallback_column: ClassVar[str] = ""
 
     def outside_calls(self, groups: int, rollouts: int) -> str:
-        """Describe the calls to external services; "" if the assigner makes no such calls.
+        """Describe the calls to external services in a run; "" if there are no such calls.
 
         The run has `groups` groups of `rollouts` trajectories each.
         """
         return ""
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
-        """Return how to credit rollouts of an earlier run; `fitted`: whether a fit exists."""
+        """Return how to credit rollouts of an earlier run; `fitted` is whether a fit exists."""
         return StoredCredit(self, self.sums_to)

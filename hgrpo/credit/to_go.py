@@ -2,16 +2,15 @@
 
     G_t = c_t + discount * G_{t+1}
 
-A baseline that does not depend on the turn's action leaves the policy gradient unbiased. `peers`
-and `playing_peers` are such baselines, because they are means over the other trajectories of the
-group at the same turn number, and because reaching turn t does not depend on the action of turn t.
-The turn norm `position` is biased, because its mean includes the trajectory itself. If n
-trajectories reach turn t, their credit is (n - 1) / n times that with `playing_peers`, and 0 for
-n = 1.
+The policy gradient remains unbiased if the baseline does not depend on the turn's action. `peers`
+and `playing_peers` are such baselines: they are means over the other trajectories of the group at
+the same turn number, and reaching turn t does not depend on the action of turn t. The mean in the
+turn norm `position` is biased, because it includes the trajectory itself. If n trajectories reach
+turn t, their credit is (n - 1) / n times the credit with `playing_peers`, and 0 if n is 1.
 
-The gradient is unbiased only if a turn's credit does not depend on later turns, as with progress.
-Shares of the return depend on them: part of the reward of turn t is then credited to earlier turns
-and missing from G_t.
+The gradient is also biased if a turn's credit depends on later turns. Progress does not depend on
+later turns, but shares of the return do. Part of the reward of turn t is then assigned to earlier
+turns, and is missing from G_t.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,7 +48,7 @@ class ToGoSettings(CreditSettings):
 
     @property
     def demands(self) -> Mapping[str, tuple[object, str]]:  # type: ignore[override]
-        """Reject a turn norm if there is a baseline, because it would be a second baseline."""
+        """Reject a turn norm if there is a baseline, because a turn norm is also a baseline."""
         if self.to_go is None or self.to_go.baseline == "none":
             return {}
         return {"turn_norm": ("none", "return-to-go already has an unbiased baseline")}
@@ -66,7 +65,7 @@ def to_go(row: np.ndarray, discount: float) -> np.ndarray:
 
 
 def peer_baselines(rows: Sequence[np.ndarray], baseline: Baseline) -> list[np.ndarray]:
-    """Return the baseline of every turn, K arrays [T_k], from returns-to-go, K arrays [T_k]."""
+    """Return the baseline of every turn, K arrays [T_k], given returns-to-go of that shape."""
     lengths = np.array([len(row) for row in rows])
     if baseline == "none" or len(rows) < 2:
         return [np.zeros(length) for length in lengths]
@@ -78,7 +77,7 @@ def peer_baselines(rows: Sequence[np.ndarray], baseline: Baseline) -> list[np.nd
         compared = np.arange(lengths.max()) < lengths[:, None]
     number = compared.sum(axis=0) - compared
     means = (padded.sum(axis=0) - padded) / np.maximum(number, 1)
-    # Remove rounding errors of the difference above if all sums are equal or there are no peers.
+    # Avoid rounding errors of the difference if all sums are equal or there are no peers.
     lowest = np.where(compared, padded, np.inf).min(axis=0)
     equal = np.where(compared, padded, -np.inf).max(axis=0) == lowest
     means = np.where(number > 0, np.where(equal, lowest, means), 0.0)
@@ -86,7 +85,7 @@ def peer_baselines(rows: Sequence[np.ndarray], baseline: Baseline) -> list[np.nd
 
 
 def credit_to_go(rows: list[np.ndarray], settings: ToGo | None) -> list[np.ndarray]:
-    """Return-to-go credit, K float64 arrays [T_k]; `rows` unchanged if `settings` is None."""
+    """Return-to-go credit, K float64 arrays [T_k]; `rows` itself if `settings` is None."""
     if settings is None:
         return rows
     sums = [to_go(row, settings.discount) for row in rows]

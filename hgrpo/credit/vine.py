@@ -1,10 +1,10 @@
-"""Vine: a turn's credit is its change in value, credit_t = V(after t) - V(before t).
+"""Vine: the credit of turn t is the change in value, credit_t = V(after t) - V(before t).
 
-The value before a turn is the mean return of continuations that the policy plays from there. The
-value after the last turn is the episode's return. This is VinePPO's estimate with turns as steps
-(Kazemnejad et al. 2024, "VinePPO: Refining Credit Assignment in RL Training of LLMs",
-https://arxiv.org/abs/2410.01679). It is an unbiased estimate of the turn's advantage. The credit
-`R - V(before t)` of the assigner `counterfactual` also includes the noise of all later turns.
+The value before a turn is the mean return of continuations that the policy plays from this point.
+The value after the last turn is the episode's return. The credit is an unbiased estimate of the
+turn's advantage, and is that of VinePPO with turns as steps (Kazemnejad et al. 2024, "VinePPO:
+Refining Credit Assignment in RL Training of LLMs", https://arxiv.org/abs/2410.01679). In contrast,
+the credit R - V(before t) of `counterfactual` also contains the noise of all later turns.
 """
 
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ class VineCredit(CreditAssigner):
         ]
 
     def report(self) -> dict[str, float]:
-        """Counts of continuations, and of their new replies, replayed turns and tokens."""
+        """Numbers of continuations, and of their new replies, replayed turns and tokens."""
         return self._continuations.report()
 
 

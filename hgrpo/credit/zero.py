@@ -1,4 +1,4 @@
-"""Control with credit 0 for every turn, mixed with the trajectory's advantage as turn credit is."""
+"""Control that assigns credit 0 to every turn, which is blended with the trajectory's advantage."""
 
 from hgrpo.credit.flat import FlatCredit
 from hgrpo.credit.settings import CreditSettings

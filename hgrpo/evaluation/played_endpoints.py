@@ -51,7 +51,6 @@ class Protocol:
 
     @property
     def level(self) -> float:
-        """Confidence level of the intervals."""
         return self.settings.confidence
 
 

@@ -42,7 +42,7 @@ def collapse_metrics(
 
     Metrics per token have the suffix `_per_token`. As in RAGEN, they apply the same formulas to the
     mean log-prob of each reply's tokens, so that long replies do not outweigh short replies. They
-    are not metrics per sequence divided by a length, because the marginal is nonlinear.
+    are not simply metrics per sequence divided by a length, because the marginal is nonlinear.
 
     Args:
         logprobs: float64 [n, N].

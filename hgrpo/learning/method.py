@@ -163,7 +163,6 @@ class MethodConfig(Strict):
 
     @property
     def uses_critic(self) -> bool:
-        """Whether the arm trains a critic."""
         return self.train and self.advantage != "group"
 
     @property

@@ -124,7 +124,6 @@ class StopState:
 
     @property
     def over(self) -> bool:
-        """Whether the run has ended."""
         return self.status != ""
 
     def ended(self, status: Status, rule: Rule, where: tuple[int, int | None]) -> "StopState":

@@ -65,7 +65,6 @@ class Learner:
 
     @cached_property
     def rule(self) -> Rule:
-        """The update rule."""
         return self.objective.make(self.training)
 
     def state(self) -> dict[str, object]:
@@ -126,7 +125,6 @@ class Learner:
         return float(kl_k3(behaviour, reference).mean())
 
     def score_reference(self, sequences: Sequence[TrainingSequence]) -> None:
-        """Store the reference's log-probs in the sequences."""
         with self.policy.reference() as model:
             for sequence, values in zip(sequences, self.score(sequences, model), strict=True):
                 sequence.reference = values

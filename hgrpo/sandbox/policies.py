@@ -66,7 +66,7 @@ class BanditPolicy:
 
     @torch.no_grad()
     def greedy(self, weights: Tensor, inputs: Tensor) -> Sampled:
-        """K and M are 1."""
+        """Emit the most likely action every time; K and M are 1."""
         table = self.table(weights, inputs, inputs[:, :, :1, None, None])
         return Sampled(table.argmax(-1), table)
 
@@ -105,7 +105,7 @@ class SequencePolicy:
 
     @torch.no_grad()
     def greedy(self, weights: Tensor, inputs: Inputs) -> Sampled:
-        """K and M are 1."""
+        """Emit the most likely action every time; K and M are 1."""
         read = self.read(weights, inputs)
         return self._unroll(weights, read, None, (read.logits.shape[1], 1, 1))
 

@@ -99,7 +99,6 @@ class RunSettings(ArmSettings, RuleSettings):
 
     @property
     def rules(self) -> list[Rule]:
-        """The single rule."""
         return [self.rule]
 
     @property
@@ -109,7 +108,6 @@ class RunSettings(ArmSettings, RuleSettings):
 
     @property
     def groups(self) -> int:
-        """Number of groups per batch."""
         return self.batch_size // self.group_size
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:

@@ -82,12 +82,10 @@ class PolicyTrainer(ArmTrainer):
 
     @property
     def learner(self) -> Learner:
-        """The policy's learner."""
         return self.learners["policy"]
 
     @property
     def weights(self) -> Tensor:
-        """The policy's weights, [S, P]."""
         return self.learner.weights
 
 

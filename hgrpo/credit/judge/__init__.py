@@ -1,4 +1,4 @@
-"""LLMJudge: credit from scores that a language model, or the offline rubric, gives to turns."""
+"""LLMJudge: credit from a judge's scores of turns. The judge is an LLM or the offline rubric."""
 
 import os
 from typing import TYPE_CHECKING
@@ -21,9 +21,8 @@ def make(settings: Settings, context: Context) -> "JudgeCredit":
     Packages that only judges use are imported locally, because reading a study imports this module.
 
     Raises:
-        UserError: the API key, the environment's judge text or `cache_dir` is missing, the
-            environment has no offline rubric although it is the judge, or the database cannot be
-            opened.
+        UserError: the API key, the environment's judge text or `cache_dir` is missing, the judge is
+            the offline rubric but the environment has no rubric, or the database cannot be opened.
     """
     name, text = context.environment, load(context.environment).judge_text()
     if settings.model == RUBRIC and text.score is None:

@@ -13,8 +13,8 @@ _COUNTS = (
     *(f"fallback_{reason}" for reason in FALLBACKS),
 )
 
-# Constants for deliberately high cost estimates. English text has more than 4 bytes per token, and
-# an entry of the answer has about 12 tokens.
+# Constants for deliberately high estimates of costs. Actually, English text has more than 4 bytes
+# per token, and an entry of the answer has about 12 tokens.
 _BYTES_PER_TOKEN = 3
 _TOKENS_PER_ENTRY = 32
 _TOKENS_AROUND = 64
@@ -26,7 +26,7 @@ _SET_ASIDE = f"""UPDATE spend SET calls = calls + 1, dollars = dollars + :aside 
 
 
 def output_limit(prompt: Prompt, settings: Settings) -> int:
-    """Return the output token limit of a call: an entry per turn, plus `thinking_tokens`."""
+    """Return the maximum output tokens of a call, for one entry per turn and `thinking_tokens`."""
     return _TOKENS_AROUND + _TOKENS_PER_ENTRY * sum(prompt.turns) + settings.thinking_tokens
 
 
@@ -34,13 +34,13 @@ class Account:
     """Counts the calls of one process and enforces the caps of one model at one address.
 
     Before each call, `begin` reserves a high estimate of its cost, based on 3 bytes per prompt
-    token and the longest allowed answer. After the call, the actual cost replaces the estimate. If
-    no token usage was reported, the call may still have been billed, so the estimate remains and
-    is also counted as `dollars_unconfirmed`.
+    token and the longest allowed answer. After the call, the estimate is replaced by the actual
+    cost. If the judge reports no token usage, the call may still have been billed. The estimate
+    then remains reserved, and is also counted as `dollars_unconfirmed`.
 
     The caps apply to all jobs of a study together. A single SQL statement checks them and updates
-    the totals, so parallel jobs cannot jointly exceed a cap. Reservations of killed jobs are kept.
-    Accounts are thread-safe. All methods raise UserError if the database cannot be used.
+    the totals, so that parallel jobs cannot jointly exceed a cap. Reservations of killed jobs
+    remain. Accounts are thread-safe. All methods raise UserError if the database cannot be used.
     """
 
     def __init__(self, settings: Settings, database: Database):
@@ -55,7 +55,7 @@ class Account:
         )
 
     def begin(self, prompt: Prompt, retry: bool) -> float:
-        """Count a call before it starts, and return the reserved dollars; CallError at a cap."""
+        """Count a call that is about to start; return the reserved dollars. CallError at a cap."""
         size = sum(len(message["content"].encode()) for message in prompt.messages)
         longest = Usage(size // _BYTES_PER_TOKEN, output_limit(prompt, self._settings))
         aside = self._cost(longest)
@@ -64,7 +64,7 @@ class Account:
         return aside
 
     def answered(self, aside: float, usage: Usage | None) -> None:
-        """Replace the estimate `aside` with the cost; keep the estimate if `usage` is None."""
+        """Replace the estimate `aside` with the actual cost, unless `usage` is None."""
         if usage is None:
             self.count(dollars_unconfirmed=aside)
             return
@@ -100,7 +100,7 @@ class Account:
         )
 
     def settle(self, aside: float, dollars: float) -> None:
-        """Replace the dollars reserved for a call with its cost, which is 0 for a refused call."""
+        """Replace the dollars reserved for a call by its cost, which is 0 if it was refused."""
         if dollars != aside:
             self._database.execute(
                 f"UPDATE spend SET dollars = dollars + (:dollars - :aside) WHERE {_HERE}",

@@ -30,8 +30,8 @@ class JudgeCredit(CreditAssigner):
     """Computes credit from a judge's scores.
 
     Trajectories without turns are not judged. Only questions that are not in the cache are sent to
-    the judge, and every new judgement is cached. The trajectories of failed calls are counted by
-    the reason of the failure.
+    the judge, and every new judgement is cached. If a call fails, its trajectories are counted by
+    the reason for the failure.
     """
 
     settings: Settings
@@ -49,7 +49,7 @@ class JudgeCredit(CreditAssigner):
             self._version += f"+rubric-{self.text.rubric_version}"
 
     def assign_many(self, groups: Sequence[Group]) -> list[list[np.ndarray]]:
-        """Return the credit of every turn; all groups' prompts are sent to the judge together.
+        """Return the credit of every turn. The prompts of all groups are sent together.
 
         Raises:
             UserError: the judge or cache cannot be used, or the share of trajectories without a
@@ -72,7 +72,7 @@ class JudgeCredit(CreditAssigner):
         return results
 
     def report(self) -> dict[str, float]:
-        """Return the increase of each count since the last report, with the prefix `judge_`."""
+        """Return the increases of counts since the last report; names have the prefix `judge_`."""
         row = {f"judge_{name}": value for name, value in self._since_report().items()}
         row["judge_fallback_share"] = row["judge_fallbacks"] / max(1, row["judge_judged"])
         self._reported = self.account.report()
@@ -95,7 +95,7 @@ class JudgeCredit(CreditAssigner):
         return questions
 
     def _answers(self, questions: list[Question]) -> dict[str, Judgement | CallError]:
-        """Map question keys to answers. Identical questions share a call, but each is counted."""
+        """Map question keys to answers. Identical questions share a call, but all are counted."""
         distinct = {question.key: question for question in questions}
         known = {key: self.cache.get(question) for key, question in distinct.items()}
         unknown = {key: distinct[key] for key, answer in known.items() if answer is None}
@@ -134,8 +134,8 @@ class JudgeCredit(CreditAssigner):
                 hits += size
         fallbacks = {f"fallback_{reason}": count for reason, count in failed.items()}
         self.account.count(judged=judged, cache_hits=hits, fallbacks=failed.total(), **fallbacks)
-        # Check all groups of the step so far, because a few groups added by dynamic sampling may
-        # fail by chance.
+        # Check all groups of the step so far, because with dynamic sampling, this call may have few
+        # groups, and several failures among few groups may be chance.
         step, limit = self._since_report(), self.settings.fallback_limit
         if step["fallbacks"] > limit * step["judged"]:
             shares = ((name, step[f"fallback_{name}"]) for name in FALLBACKS)

@@ -1,8 +1,8 @@
 """SQLite cache of judges' answers and their total cost, shared by all jobs of a study.
 
 The cache stores raw scores, because credit also depends on the return and on the group. The file
-uses SQLite's write-ahead log, so that readers do not block. The log requires that all processes run
-on one machine, so each machine must have its own cache folder on a local disk.
+uses SQLite's write-ahead log, so that readers do not block. This requires that all processes run on
+the same machine. Each machine must therefore have its own cache folder on a local disk.
 """
 
 import hashlib
@@ -89,7 +89,7 @@ class Database:
         connection = sqlite3.connect(
             self.path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
         )
-        # Retry here, because SQLite's busy timeout does not apply to changes of the journal mode.
+        # Retry, because SQLite's busy timeout does not apply to changes of the journal mode.
         patiently = Retrying(
             retry=retry_if_exception(_is_busy),
             stop=stop_after_delay(_BUSY_S),
@@ -125,9 +125,9 @@ class Question:
     """All inputs of a judgement.
 
     Attributes:
-        version: versions of the prompt and the primer, and of the offline rubric's rules if used.
-        endpoint: the judge's `base_url`, because a model name identifies a judge only together with
-            its address.
+        version: versions of the prompt and the primer and, for the offline rubric, of its rules.
+        endpoint: the judge's `base_url`, because the same model name may refer to another model at
+            another address.
         trajectories: the trajectories in the prompt, in order.
     """
 
@@ -141,7 +141,6 @@ class Question:
 
     @property
     def turns(self) -> tuple[int, ...]:
-        """Number of turns of each trajectory."""
         return tuple(len(trajectory.turns) for trajectory in self.trajectories)
 
     @property
@@ -152,7 +151,7 @@ class Question:
 
     @cached_property
     def key(self) -> str:
-        """SHA-256 (hex) of all fields, with only the trajectory data that is in the prompt."""
+        """SHA-256 (hex) of all fields. Of the trajectories, only data in the prompt is hashed."""
         content = [*self.judge, [_content(trajectory) for trajectory in self.trajectories]]
         return hashlib.sha256(json.dumps(content).encode("ascii")).hexdigest()
 

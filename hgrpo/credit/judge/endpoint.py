@@ -1,8 +1,8 @@
 """Judge that calls a language model at an OpenAI-compatible HTTP address.
 
-Retries are done by tenacity instead of the openai client, so that every request is counted and
-checked against the caps. The timeout applies to connecting and to each wait for data, not to the
-whole call.
+tenacity retries failed calls instead of the openai client, so that every request is counted and
+checked against the caps. The timeout is that for connecting and for each wait for data. A whole
+call may take longer.
 """
 
 import ipaddress
@@ -70,7 +70,7 @@ class EndpointJudge:
                         raise error
                     yield names[future], error or future.result()
             finally:
-                # After an error or an early stop, start no further calls and end all pauses.
+                # After an error or an early stop, start no further calls, and stop waiting.
                 self._stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)
 
@@ -122,15 +122,15 @@ class EndpointJudge:
             self._account.answered(aside, None)
             failure = CallError("connection", str(error.__cause__ or error))
         except (openai.OpenAIError, ValueError, RecursionError):
-            # ValueError: the body is not JSON although its header says so. RecursionError: the JSON
-            # is nested too deeply.
+            # ValueError: the body is not JSON, but the header claims that it is. RecursionError:
+            # the JSON is nested too deeply.
             self._account.answered(aside, None)
             failure = CallError("malformed", "the answer is not a chat completion")
         else:
             self._account.answered(aside, _usage(completion))
             return completion
-        # Raise outside of `except`. Otherwise Python would attach the client's error, which
-        # contains the request with the API key.
+        # Raise outside of `except`, so that Python does not attach the client's error. It contains
+        # the request, and therefore the API key.
         raise failure
 
     def _refusal(self, error: openai.APIStatusError) -> CallError | UserError:
@@ -178,7 +178,7 @@ def _retry_after(error: openai.APIStatusError) -> float:
         return 0.0
 
 
-# The client does not validate answers. It returns a string if header and body are not JSON.
+# The client does not validate answers, and returns a string if an answer is not JSON.
 def _content_and_model(completion: object) -> tuple[str, str]:
     try:
         content, model = completion.choices[0].message.content, completion.model

@@ -1,8 +1,8 @@
-"""Prompts for judges, and the protocol of a judge, which returns scores or the reason of a failure.
+"""Prompts for judges, and the interface of a judge, which returns scores or the cause of a failure.
 
-A prompt contains the full text of the goal, every turn and the outcome. Each of them is a JSON
-object on its own line, so that text from the game or the agent cannot be mistaken for another turn
-or an instruction.
+A prompt contains the goal, every turn and the outcome, without truncation. Each of them is a JSON
+object on a separate line, so that text from the game or the agent cannot be mistaken for another
+turn or an instruction.
 """
 
 import json
@@ -13,8 +13,8 @@ from typing import Protocol
 from hgrpo.credit.judge.settings import Variant
 from hgrpo.trajectories.trajectory import Trajectory
 
-# Part of the cache's key. Increase this version whenever the text of the prompt changes. Each
-# environment's primer has a separate version, `JudgeText.primer_version`.
+# Version of the prompt, which is part of the cache's key. Increase it if the text of the prompt
+# changes. Environments' primers have separate versions, `JudgeText.primer_version`.
 PROMPT_VERSION = "3"
 
 _SYSTEM = (
@@ -29,12 +29,12 @@ _SCALE = (
     "These are several attempts at the same task. Score the turns of all of them on one common "
     "scale, so that turns can be compared between attempts."
 )
-# Reasons for failed calls. `rejected`: the server refused the request, e.g. because of its length.
+# Reasons for failed calls. `rejected`: the server refused the request, e.g. because it is too long.
 CALL_FAILURES = (
     *("rate_limit", "quota", "timeout", "connection", "server", "rejected"),
     *("malformed", "wrong_length", "out_of_range"),
 )
-# Reasons for uniform credit: the last attempt of a call failed, or a cap did not allow the call.
+# Reasons for uniform credit: the last attempt of a call failed, or the call would exceed a cap.
 FALLBACKS = (*CALL_FAILURES, "call_cap", "dollar_cap")
 
 Scores = list[list[float]]
@@ -43,7 +43,7 @@ Scores = list[list[float]]
 
 @dataclass(frozen=True)
 class Prompt:
-    """Arguments of a call to OpenAI's chat API; `turns` are the trajectories' numbers of turns."""
+    """Arguments of a call to OpenAI's chat API; `turns` is the number of turns per trajectory."""
 
     messages: list[dict[str, str]]
     response_format: dict
@@ -59,7 +59,7 @@ class Prompt:
 def prompt(
     environment: str, primer: str, trajectories: Sequence[Trajectory], variant: Variant
 ) -> Prompt:
-    """Create the prompt to score trajectories of one task; each must have at least one turn."""
+    """Create the prompt to score trajectories of one task, which have at least one turn each."""
     turns = tuple(len(trajectory.turns) for trajectory in trajectories)
     lines = [primer]
     if variant == "group":
@@ -90,7 +90,8 @@ def answer_format(variant: Variant) -> dict:
     """Return the `response_format` of a call, a strict JSON schema for the variant.
 
     The schema does not limit lengths or scores, because servers would have to compile a new schema
-    for every length, and some servers do not support limits. `scores.parse` checks both.
+    for every length, and some servers do not support limits. `scores.parse` checks lengths and
+    scores.
     """
     entry = _object(turn={"type": "integer"}, score={"type": "number"})
     scores = {"type": "array", "items": entry}
@@ -156,8 +157,8 @@ class Judge(Protocol):
     """Scores the turns in prompts."""
 
     def ask_all(self, prompts: Mapping[str, Prompt]) -> Answers:
-        """Yield (name of the prompt, answer) for each prompt. The caller must close the generator.
+        """Yield pairs (name of the prompt, answer). The caller must close the generator.
 
-        Raises UserError, without answering the remaining prompts, if the judge cannot be used.
+        Raises UserError, and does not answer the remaining prompts, if the judge cannot be used.
         """
         ...

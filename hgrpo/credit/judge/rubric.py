@@ -1,8 +1,8 @@
 """Offline rubric: rules that score turns without a language model.
 
-The rubric reads the same prompt as a language model. Each environment defines its rules in
-`JudgeText.score`. They score each trajectory independently, so the scores of a group's trajectories
-are comparable.
+The rubric gets the same prompt as a language model. Each environment defines its rules in
+`JudgeText.score`. The rules score each trajectory independently, so that the scores of a group's
+trajectories are comparable.
 """
 
 import json
@@ -18,7 +18,7 @@ from hgrpo.errors import UserError
 from hgrpo.games.environment import JudgeText
 
 if TYPE_CHECKING:
-    # This module imports tenacity, which the judge server must not require.
+    # Imported for types only, because it imports tenacity, which the judge server must not require.
     from hgrpo.credit.judge.accounting import Account
 
 _BYTES_PER_TOKEN = 4
@@ -27,7 +27,7 @@ _BYTES_PER_TOKEN = 4
 class RubricJudge:
     """A `protocol.Judge` that runs an environment's rubric in this process.
 
-    Calls and tokens are counted as for a paid judge.
+    Calls and tokens are counted in the same way as those of a paid judge.
     """
 
     def __init__(self, text: JudgeText, account: "Account"):
@@ -35,7 +35,7 @@ class RubricJudge:
         self._account = account
 
     def ask_all(self, prompts: Mapping[str, Prompt]) -> Answers:
-        """Yield answers in order; UserError unless the rules give every turn a score in 0..10."""
+        """Yield answers in order; UserError if the rules omit a turn or a score is not in 0..10."""
         for name, prompt in prompts.items():
             try:
                 yield name, self._ask(prompt)

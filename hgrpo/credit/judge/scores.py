@@ -20,15 +20,15 @@ _TRAILING_COMMA = re.compile(r",(\s*[}\]])")
 def parse(text: str, turns: Sequence[int]) -> Scores:
     """Parse the scores in an answer, and return them in the order of the turns.
 
-    Servers that ignore `response_format` may add thoughts, text or a code fence around the JSON, or
-    quote numbers. Such an answer is accepted if it is unambiguous.
+    If a server ignores `response_format`, the JSON may be surrounded by thoughts, other text or a
+    code fence, and numbers may be quoted. Such an answer is accepted if it is unambiguous.
 
     Args:
         text: the answer, in the format of `protocol.answer_format`.
         turns: number of turns of each trajectory in the prompt.
 
     Raises:
-        CallError: "malformed" (no JSON in the requested format, or several that contradict each
+        CallError: "malformed" (no JSON in the requested format, or JSON values that contradict each
             other), "wrong_length" (not exactly one entry per turn) or "out_of_range" (a score
             outside 0..10).
     """
@@ -64,14 +64,14 @@ def credit(
 ) -> list[np.ndarray]:
     """Convert scores to credit for every turn of a group of K trajectories.
 
-    With `centred`, the credit is (s - m) / 10, where m is the mean score over all judged turns of
-    the group. Turns of failed episodes can also get positive credit.
-    With `share`, it is s * R / sum(s), a share of the trajectory's return R, or R / T if all scores
-    are 0. It sums to R, so it is 0 for all turns if R is 0.
+    - `centred`: credit is (s - m) / 10, where m is the mean score over all judged turns of the
+      group. Turns of failed episodes may also get positive credit.
+    - `share`: credit is s * R / sum(s), a share of the trajectory's return R. If all scores are 0,
+      it is R / T.
 
     Args:
-        scores: K rows [T_k]; None for a trajectory without a judgement, which gets uniform credit:
-            0 if `centred`, R / T if `share`.
+        scores: K rows [T_k], or None for a trajectory without a judgement. All turns of such a
+            trajectory get credit 0 (`centred`) or R / T (`share`).
         turns, returns: T_k and R_k of each trajectory, [K].
 
     Returns:
@@ -114,7 +114,7 @@ def _read(value: object, turns: Sequence[int]) -> list[list] | CallError:
     if any(type(number) is not int for place, _ in entries for number in place):
         return CallError("malformed", "an index is not an integer")
     rows = [[(k, i) for i in range(length)] for k, length in enumerate(turns)]
-    # Some answers count turns from 1, which can be detected only from the whole answer.
+    # Some answers count turns from 1, which can only be detected from the whole answer.
     for shift in (0, 1):
         scores = {(k, i - shift): score for (k, i), score in entries}
         complete = sorted(scores) == [place for row in rows for place in row]
@@ -165,5 +165,5 @@ def _in_range(score: object) -> float:
     return float(score)
 
 
-# Decode NaN and Infinity as None, which is rejected later because it is not a number.
+# Decode NaN and Infinity as None, which is rejected later, because it is not a number.
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=lambda name: None)

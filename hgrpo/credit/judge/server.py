@@ -16,16 +16,16 @@ from hgrpo.errors import UserError
 from hgrpo.games.kinds import load
 
 _LARGEST_BODY = 64 * 2**20
-# Faults in order of precedence: if several are drawn for a request, the first one is injected.
+# If several faults are drawn for a request, the first one in this order is used.
 FAULTS = ("rate-limit", "drop", "timeout", "malformed", "wrong-length")
 
 
 class FaultPlan:
     """Draws random faults for requests, to test the client.
 
-    Each fault is drawn independently: with five faults of probability 0.2, 0.8^5 = 33% of requests
-    are answered without a fault. A draw depends on the seed, the request's body and the number of
-    earlier requests with the same body, but not on other requests.
+    Faults are drawn independently of each other. For example, if five faults have the probability
+    0.2, 0.8^5 = 33% of requests are answered without a fault. Draws depend on the seed, the
+    request's body and the number of earlier requests with the same body.
     """
 
     def __init__(self, shares: Mapping[str, float], seed: int):
@@ -95,7 +95,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: JudgeServer
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    wbufsize = -1  # buffered, so that header and body are sent in one packet
+    wbufsize = -1  # use a buffer, so that header and body are sent in one packet
 
     def do_GET(self) -> None:
         if self.path == "/stats":
@@ -114,7 +114,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(refusal)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Do not log, because a log could leak an API key; /stats returns counts instead."""
+        """Do not log, because a log may contain an API key. /stats returns counts instead."""
 
     def _body(self) -> bytes:
         length = self.headers.get("Content-Length", "")

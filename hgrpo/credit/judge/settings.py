@@ -9,8 +9,8 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 from hgrpo.credit.settings import SumsTo
 from hgrpo.credit.to_go import ToGoSettings
 
-# OpenAI's list prices, so that a method file has to set only the model. All listed models accept
-# a temperature and a strict JSON schema. Dated snapshots may have different prices.
+# OpenAI's list prices, so that a method file must only set the model. All models in this list
+# support a temperature and a strict JSON schema. Dated snapshots may have different prices.
 OPENAI = "https://api.openai.com/v1"
 AS_OF = "2026-08"
 
@@ -114,12 +114,12 @@ class Settings(ToGoSettings):
 
     @property
     def sums_to(self) -> SumsTo:
-        """ "return" with normalisation `share` and without `to_go`, else ""."""
+        """ "return" if `normalisation` is `share` and `to_go` is not set, else ""."""
         return "return" if self.normalisation == "share" and self.to_go is None else ""
 
     @property
     def environment_variables(self) -> Mapping[str, str]:
-        """Map the API key's variable to the error message if it is not set; {} without a key."""
+        """Map the API key's variable to an error message, used if it is not set; {} if no key."""
         if self.base_url == SERVICE or self.api_key_env is None:
             return {}
         return {
@@ -150,7 +150,7 @@ class Settings(ToGoSettings):
             return section
         model, base_url = section.get("model"), section.get("base_url", OPENAI)
         if not isinstance(model, str) or not isinstance(base_url, str):
-            # Validation reports the wrong type, so prevent an additional error about prices.
+            # Avoid an additional error about prices, because validation reports the wrong type.
             return dict.fromkeys(_PRICES, 0.0) | {"max_calls": None} | dict(section)
         if base_url == SERVICE and model != RUBRIC:
             raise ValueError(
@@ -176,7 +176,7 @@ class Settings(ToGoSettings):
     def _one_spelling(cls, text: str) -> str:
         return text.rstrip("/")
 
-    # The messages contain no values, because `api_key_env` and `base_url` may contain secrets.
+    # Messages must not contain values, because `api_key_env` and `base_url` may contain secrets.
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.api_key_env is not None and not re.fullmatch(r"[A-Za-z_]\w*", self.api_key_env):

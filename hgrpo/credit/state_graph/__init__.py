@@ -1,8 +1,8 @@
 """Configurable assigner that computes credit from the graph of states in a group's rollouts.
 
 Rollouts of a task often reach the same state. The value of an action in a state is estimated from
-the outcomes of the rollouts that took it. docs/methods.md lists the methods that can be configured,
-from GiGPO to GraphHCA, with their papers.
+the outcomes of the rollouts in which the policy took this action. docs/methods.md lists the methods
+that can be configured, with their papers.
 
 With `mixture: sum`, turn t of a rollout gets
 
@@ -12,7 +12,7 @@ Not supported are:
 - TIGPO's memory of earlier updates and its task scheduler (https://arxiv.org/abs/2609.03383)
 - clusters that depend on the order of rollouts
 - learned scores
-- the importance ratios of whole turns in GRAFT and GAGPO, which are part of the loss
+- importance ratios of whole turns, which are part of the loss in GRAFT and GAGPO
 """
 
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ __all__ = ["Settings", "make"]
 def make(settings: Settings, context: Context) -> "StateGraphCredit":
     """Create the assigner.
 
-    The import is local because it loads scipy, which is not required to read a study.
+    The import is local, because scipy is not required to read a study.
     """
     from hgrpo.credit.state_graph.assigner import StateGraphCredit
 

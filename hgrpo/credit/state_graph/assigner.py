@@ -1,4 +1,4 @@
-"""Assigner that computes the final advantage of each turn of a group."""
+"""Credit assigner that computes the final advantage of each turn from a graph of states."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -32,10 +32,10 @@ GIGPO = Term(value="mc_mean", credit="G-V")
 
 
 class StateGraphCredit(CreditAssigner):
-    """Compares turns of a group's rollouts that started in the same state.
+    """Compares turns of a group's rollouts that start in the same state.
 
-    The credit of a group does not depend on other groups or on the order of its rollouts. It is the
-    final advantage, which includes the weighted advantage of the trajectory.
+    The credit is the final advantage, which includes the weighted advantage of the trajectory. It
+    does not depend on other groups or on the order of the rollouts.
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:
@@ -66,8 +66,8 @@ class StateGraphCredit(CreditAssigner):
         if self.settings.needs_policy:
             hidden = prompt_states(self.context.policy, trajectories)
         graph_of = graphs(trajectories, turns, self.settings, hidden)
-        # The diagnostics are about the graph of the first term that reads a graph, or of the first
-        # term if no term reads one.
+        # Diagnostics describe the graph of the first term that uses a graph, or of the first term
+        # if no term uses a graph.
         main = graph_of(next((term.key for term in terms if term.reads_graph), terms[0].key))
         parts = [
             self._part(term, graph_of(term.key) if term.reads_graph else main, turns, rollout)
@@ -122,12 +122,12 @@ def graphs(
 def mixed(parts: Sequence[Normalised], settings: Settings, turns: Turns) -> np.ndarray:
     """Combine the scaled credits c_j of the terms, with weights w_j, to the step advantage [N].
 
-    Mixture `sum` gives sum_j w_j c_j. `renormalise_present` gives the weighted mean of HGPO,
+    The mixture `sum` is sum_j w_j c_j. `renormalise_present` is the weighted mean of HGPO,
     sum_j w_j c_j / sum_j w_j, over the terms that are present at a turn ("Hierarchy-of-Groups
     Policy Optimization for Long-Horizon Agentic Tasks", https://arxiv.org/abs/2602.22817). A term
-    is present at a turn if `Normalised.present` is true there and the turn has at least
-    `key.history` earlier turns. With `drop_zero`, a term with a credit of exactly 0 counts as
-    absent, as in HGPO's code. A turn at which no term is present gets 0.
+    is present at a turn if `Normalised.present` is True and the turn has at least `key.history`
+    earlier turns. With `drop_zero`, a term whose credit is exactly 0 is not present, as in HGPO's
+    code. If no term is present at a turn, the result is 0.
     """
     total = np.zeros(len(turns))
     if settings.mixture == "sum":

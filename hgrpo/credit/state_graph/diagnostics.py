@@ -1,4 +1,4 @@
-"""Log entries about the step advantage, such as its correlation with that of GiGPO."""
+"""Log entries about the step advantage, such as its correlation with GiGPO's step advantage."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ class Correlation:
 
 
 class Tally:
-    """Accumulates log entries about the groups credited since the last report."""
+    """Accumulates log entries about the groups that were credited since the last report."""
 
     def __init__(self, settings: Settings) -> None:
         self._weight = settings.trajectory.weight
@@ -83,7 +83,7 @@ class Tally:
         - `step_nonzero_share`: share of turns with a nonzero step advantage
         - `state_single_share`: share of turns in a state with a single visit
         - `state_one_rollout_share`: share of turns in a state that only one rollout visited
-        - `step_floored_share`: share of turns at which the floor applied in any term
+        - `step_floored_share`: share of turns at which any term divided by the floor
         - `action_stochastic_share`: share of (state, action) pairs with several successors
         - `step_to_trajectory`: mean |step advantage| / mean |weighted trajectory advantage|
         - `step_corr_gigpo`: Pearson correlation with GiGPO's step advantage on the same graph

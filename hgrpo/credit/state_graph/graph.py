@@ -1,7 +1,8 @@
 """A group's turns as arrays, and its graph of states, with one transition per turn.
 
 N(s, a, x) is the number of turns in which action a led from state s to state x, including repeated
-visits within a rollout. It is not stored, because sums over turns include each transition N times.
+visits within a rollout. It is not stored, because a sum over turns contains each transition
+N(s, a, x) times.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -26,7 +27,7 @@ class Turns:
         rollout: int [N], index of the turn's rollout.
         time: int [N], the turn's index in its rollout, from 0.
         last: int [M], index in 0..N-1 of the last turn of each rollout that has turns.
-        action: int [N], index of the turn's command; equal `action_key`s share an index.
+        action: int [N], index of the turn's command, equal for commands with equal `action_key`.
         inadmissible: bool [N], whether the turn's action was inadmissible.
     """
 
@@ -49,12 +50,12 @@ class Turns:
 
 
 def action_key(action: str) -> str:
-    """Return the lowercased, stripped command; "<invalid>" for a reply without a command."""
+    """Return the command, lowercased and stripped; "<invalid>" if the reply has no command."""
     return action.strip().lower() or "<invalid>"
 
 
 def numbered(labels: Iterable[Hashable]) -> np.ndarray:
-    """Number labels 0, 1, ... by first appearance, int [N]; equal labels get the same number."""
+    """Number distinct labels 0, 1, ... in order of first appearance; return each number, [N]."""
     known: dict[Hashable, int] = {}
     return np.array([known.setdefault(label, len(known)) for label in labels], dtype=np.int64)
 
@@ -87,10 +88,10 @@ class Graph:
         n_pairs: number of distinct (state, action) pairs.
         state: int [N], the state of each turn, from 0 to S - 1.
         pair: int [N], the turn's (state, action) pair, from 0 to n_pairs - 1.
-        successor: int [N], state after the turn: S is the success sink, S + 1 the failure sink, and
-            UNKNOWN marks a turn that is excluded from statistics (not "counted").
-        clamped: int [C], states with a fixed Bellman value of 0, even if a rollout that visited the
-            state succeeded.
+        successor: int [N], state after the turn. S is the success sink, and S + 1 is the failure
+            sink. UNKNOWN means that the turn is not counted, i.e. is excluded from statistics.
+        clamped: int [C], states whose Bellman value is fixed to 0, even if a successful rollout has
+            visited them.
     """
 
     n_states: int
@@ -107,12 +108,12 @@ class Graph:
 
     @cached_property
     def counted(self) -> np.ndarray:
-        """Whether the turn's successor is known, so that statistics include the turn, bool [N]."""
+        """Whether statistics include the turn, because its successor is known, bool [N]."""
         return self.successor != UNKNOWN
 
     @cached_property
     def backed_up(self) -> np.ndarray:
-        """Whether Bellman backups use the turn: counted, and from a state not clamped, bool [N]."""
+        """Whether Bellman backups use the turn, bool [N]: it is counted, its state not clamped."""
         return self.counted & ~np.isin(self.state, self.clamped)
 
     @cached_property
@@ -135,8 +136,8 @@ class Graph:
     def shares(self, mu: str) -> np.ndarray:
         """Weight mu(a|s) P(x|s,a) / N(s,a,x) of each turn, [N]; the weights of a state sum to 1.
 
-        With mu `count`, mu(a|s) is the action's share of the state's counted turns. With `uniform`,
-        it is equal for all actions in these turns. Turns that are not counted have weight 0.
+        If mu is `count`, mu(a|s) is the share of the state's counted turns with action a. If mu is
+        `uniform`, all actions in these turns have the same mu(a|s). Other turns have weight 0.
         """
         if mu == "count":
             weight = self.visits[self.state]
@@ -154,7 +155,7 @@ def sums(values: np.ndarray, bucket: np.ndarray, size: int) -> np.ndarray:
 def means(
     values: np.ndarray, bucket: np.ndarray, size: int, counted: np.ndarray, empty: float = np.nan
 ) -> np.ndarray:
-    """Average the counted values [N] of each bucket, float [size]; `empty` if there are none."""
+    """Average the counted values [N] of each bucket, float [size]; `empty` if it has none."""
     total = sums(np.where(counted, values, 0.0), bucket, size)
     number = sums(counted, bucket, size)
     return np.divide(total, number, out=np.full(size, empty), where=number > 0)
@@ -168,7 +169,7 @@ def first_visits(graph: Graph, turns: Turns) -> Graph:
 
 
 def observed_ends(turns: Turns, timeout: str, failure: str) -> np.ndarray:
-    """Return indices [E] of last turns whose successor is the observed final state, not a sink."""
+    """Return indices [E] of those last turns whose successor is an observed state, not a sink."""
     rollout = turns.rollout[turns.last]
     stopped, lost = turns.truncated[rollout], ~turns.success[rollout]
     seen = np.where(stopped, timeout in ("observed", "clamp"), failure == "observed")
@@ -181,15 +182,15 @@ def build_graph(
     """Build the graph of N turns.
 
     The successor of the last turn of a successful rollout is the success sink. `timeout` determines
-    the successor of the last turn of truncated rollouts, and `failure` that of other failed
-    rollouts:
+    the successor of a truncated rollout's last turn. `failure` determines it for other failed
+    rollouts. Their values are:
     - `fail`, `absorb`: the failure sink.
-    - `observed`: the state observed after the turn, a dead end if no other turn starts in it.
-    - `clamp`: as `observed`, but with a Bellman value of 0, see `Graph.clamped`.
-    - `drop`: unknown, so the turn is not counted.
+    - `observed`: the state observed after the turn. It is a dead end if no other turn starts in it.
+    - `clamp`: like `observed`, but the state's Bellman value is 0 (see `Graph.clamped`).
+    - `drop`: unknown, so that the turn is not counted.
 
     Args:
-        state: int [N + E], the states of the turns, then the final states after the turns of
+        state: int [N + E], states of the turns, followed by final states after the turns in
             `observed_ends`.
         timeout, failure: as in `Settings`.
     """

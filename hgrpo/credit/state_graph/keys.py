@@ -1,4 +1,4 @@
-"""State keys, which define whether two turns started in the same state."""
+"""State keys, which define whether two turns start in the same state."""
 
 from collections.abc import Callable, Hashable, Sequence
 from difflib import SequenceMatcher
@@ -39,19 +39,18 @@ def states(
 ) -> np.ndarray:
     """Number the states of turns, ignoring `key.history`.
 
-    With `noop: carry`, the state after an inadmissible action is the same as before it. The
-    observation after it is ignored, because its text may be the same in every state ("Nothing
-    happens.").
+    With `noop: carry`, an inadmissible action does not change the state. The observation after it
+    is ignored, because its text may be the same in every state ("Nothing happens.").
 
     Args:
         trajectories: the rollouts of one task, with N turns in total.
-        ended: int [E], indices of trajectories whose final states are numbered, too.
-        hidden: float [N, D], the policy's hidden states before the turns' replies. Used only with
-            `state: hidden`, which does not support `ended`.
+        ended: int [E], indices of trajectories whose final states are also numbered.
+        hidden: float [N, D], the policy's hidden states before the turns' replies. They are used
+            only with `state: hidden`, which does not support `ended`.
 
     Returns:
-        Integers [N + E] that are equal for equal states: first the states of the turns, then the
-        final states of the trajectories `ended`, in ascending order of their indices.
+        Integers [N + E], which are equal for equal states: the states of the turns, followed by the
+        final states of the trajectories in `ended`, in ascending order of their indices.
 
     Raises:
         UserError: the turns have no fingerprints, because the round is from an older version.
@@ -92,8 +91,8 @@ def _final(trajectory: Trajectory) -> FinalState:
 def clusters(texts: set[str], theta: float) -> dict[str, str]:
     """Map each text to the first member of its cluster.
 
-    A text joins the first cluster whose first member has a difflib ratio of at least `theta` with
-    it. Texts are processed in sorted order, so the order of rollouts does not matter.
+    A text is added to the first cluster whose first member is similar to it (difflib ratio of at
+    least `theta`). Texts are sorted first, so that the order of rollouts has no effect.
     """
     result: dict[str, str] = {}
     heads: list[str] = []
@@ -115,13 +114,13 @@ def clusters(texts: set[str], theta: float) -> dict[str, str]:
 def with_history(
     state: np.ndarray, turns: Turns, key: Key, ends: np.ndarray | None = None
 ) -> np.ndarray:
-    """Number the sequences of each state and the `key.history` states before it, int [N + E].
+    """Number sequences that consist of a state and the `key.history` states before it, int [N + E].
 
-    A turn with fewer than `key.history` earlier turns can match only turns with the same number of
-    earlier turns.
+    If a turn has fewer than `key.history` earlier turns, it can be equal only to turns with the
+    same number of earlier turns.
 
     Args:
-        state: int [N + E], the states of the turns, then the final states after the turns `ends`.
+        state: int [N + E], states of the turns, followed by final states after the turns in `ends`.
         ends: int [E], indices of last turns of rollouts, or None.
     """
     if key.history == 0:

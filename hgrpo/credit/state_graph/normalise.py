@@ -8,9 +8,9 @@ from hgrpo.credit.state_graph.graph import Graph, Turns, means, sums
 from hgrpo.credit.state_graph.settings import Settings, Term
 
 EPS = 1e-6
-# Treat a standard deviation below this as 0, because equal values may differ by rounding.
+# Smaller standard deviations are treated as rounding errors of equal values.
 ZERO = 1e-12
-# `gate: sign` treats an absolute credit below this as 0, so that rounding errors do not become +-1.
+# `gate: sign` replaces smaller absolute credit by 0, so that rounding errors do not become +-1.
 ZERO_SIGN = 1e-9
 
 
@@ -20,9 +20,9 @@ class Normalised:
 
     Attributes:
         credit: float [N].
-        present: bool [N], whether the turn's raw credit is defined and, with `scope: state`, its
-            state passes the gate.
-        floored: bool [N], whether the floor was used as divisor instead of the deviation.
+        present: bool [N], whether the turn's raw credit is defined and, with `scope: state`,
+            whether the turn's state passes the gate.
+        floored: bool [N], whether credit was divided by the floor instead of the deviation.
     """
 
     credit: np.ndarray
@@ -33,12 +33,12 @@ class Normalised:
 def normalise(raw: np.ndarray, graph: Graph, term: Term) -> Normalised:
     """Scale raw credits by the term's scope, std and gate.
 
-    Raw credits are [N]; turns with NaN have no credit and get 0. Scope `none` leaves all other
-    credits unchanged. The other scopes normalise over the turns of a state or of the group, with
-    statistics over counted turns. The result is exactly 0 if all credits in the scope are equal or
-    the state does not pass the gate. There are two exceptions: `std: mu_pop` does not centre, so
-    equal credits do not become 0, and with `gate: sign`, the only turn of a state gets the sign of
-    its credit.
+    Raw credits [N] of NaN are replaced by 0. Scope `none` does not change any other credit. The
+    other scopes normalise credit over the turns of a state or of the group, with statistics of
+    counted turns. The result is exactly 0 if all credits in the scope are equal or the state does
+    not pass the gate. There are two exceptions. First, `std: mu_pop` does not subtract the mean, so
+    equal credits do not become 0. Second, with `gate: sign`, the only turn of a state gets the sign
+    of its credit.
     """
     defined = ~np.isnan(raw)
     raw = np.where(defined, raw, 0.0)
@@ -83,13 +83,15 @@ def _divisor(spread: np.ndarray, term: Term) -> np.ndarray:
 def action_factor(graph: Graph, shrink: float, lone: str) -> np.ndarray:
     """Return the factor for the mean credit Q - V of each turn's action, [N].
 
-    n is the number of counted turns with the turn's state and action. `shrink` moves the action's
-    value towards the state's, (n Q + shrink V) / (n + shrink), as in ECPO ("When Denser Credit Is
-    Not Enough: Evidence-Calibrated Policy Optimization for Long-Horizon LLM Agent Training",
-    https://arxiv.org/abs/2606.05885). Minus V, this is n / (n + shrink) times Q - V. With `lone:
-    loo`, an action taken once is compared with the m - 1 other visits to its state only, as in
-    BiPACE ("Bisimulation-Guided Policy Optimization with Action Counterfactual Estimation for LLM
-    Agents", https://arxiv.org/abs/2606.25556). This is m / (m - 1) times G - V.
+    n is the number of counted turns with the turn's state and action, and m that with its state.
+
+    - `shrink`: the factor is n / (n + shrink), because the action's value is moved towards the
+      state's value, (n Q + shrink V) / (n + shrink), as in ECPO ("When Denser Credit Is Not Enough:
+      Evidence-Calibrated Policy Optimization for Long-Horizon LLM Agent Training",
+      https://arxiv.org/abs/2606.05885).
+    - `lone: loo`: if n is 1, the factor is m / (m - 1), because the action is compared with the
+      mean of the m - 1 other visits, as in BiPACE ("Bisimulation-Guided Policy Optimization with
+      Action Counterfactual Estimation for LLM Agents", https://arxiv.org/abs/2606.25556).
     """
     taken = sums(graph.counted, graph.pair, graph.n_pairs)[graph.pair]
     if shrink:
@@ -102,9 +104,9 @@ def action_factor(graph: Graph, shrink: float, lone: str) -> np.ndarray:
 def variance_gate(returns: np.ndarray, graph: Graph, scale: float) -> np.ndarray:
     """Return the weight tanh(m / scale) * B / (B + W + 1e-6) of each turn's state, [N], as in ECPO.
 
-    m is the number of counted turns in the state. B is the variance of the actions' mean returns,
-    and W the mean over actions of the variance of an action's `returns` [N], both weighted by the
-    number of turns with the action. See `action_factor` for ECPO's paper.
+    m is the number of counted turns in the state. B is the variance between the actions' mean
+    returns. W is the variance of `returns` [N] within an action, averaged over actions. Both weight
+    actions by their numbers of turns. See `action_factor` for ECPO's paper.
     """
     counted = graph.counted
     state = means(returns, graph.state, graph.n_states, counted, empty=0.0)[graph.state]
@@ -118,15 +120,18 @@ def variance_gate(returns: np.ndarray, graph: Graph, scale: float) -> np.ndarray
 def rollout_advantages(turns: Turns, settings: Settings) -> np.ndarray:
     """Return the advantage A_traj of each turn's rollout, [N]; 0 if all scores are equal.
 
-    Statistics are over one score per rollout with rows `once`, and one per turn with `cross_steps`.
-    With `alive`, each turn number has separate statistics over the rollouts that reached it. Scores
-    differ between the turns of a rollout only with `invalid: row`, where an inadmissible action
-    lowers the score of its own turn. Mode `mean` subtracts the mean score. Mode `mean_std` is GRPO
-    ("DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models",
-    https://arxiv.org/abs/2402.03300) with the sample deviation (n - 1). Mode `loo` is RLOO ("Back
-    to Basics: Revisiting REINFORCE Style Optimization for Learning from Human Feedback in LLMs",
-    https://arxiv.org/abs/2402.14740): the score minus the mean of the other scores, or
-    the advantage by rule `lone` if there are no other scores.
+    `rows` determines the scores of which mean and deviation are computed: one score per rollout
+    (`once`), one score per turn (`cross_steps`), or separately for each turn number, the scores of
+    the rollouts that reached it (`alive`). The turns of a rollout have different scores only with
+    `invalid: row`, where an inadmissible action reduces the score of its turn.
+
+    `mode` is one of:
+    - `mean`: subtract the mean score.
+    - `mean_std`: GRPO ("DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language
+      Models", https://arxiv.org/abs/2402.03300), with the sample standard deviation (n - 1).
+    - `loo`: RLOO ("Back to Basics: Revisiting REINFORCE Style Optimization for Learning from Human
+      Feedback in LLMs", https://arxiv.org/abs/2402.14740), i.e. subtract the mean of the other
+      scores. If there are no other scores, `lone` determines the advantage.
     """
     rule = settings.trajectory
     scores = settings.scale * turns.success

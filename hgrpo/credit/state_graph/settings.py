@@ -13,7 +13,7 @@ CREDITS = {
     "bellman": {"Q-V", "td", "gain", "succ", "logratio"},
     "dist": {"dist_pow"},
 }
-# These credits are differences from the value of the turn's own state, so 0 is average credit.
+# These credits are differences from the value of the turn's state, so that 0 is average credit.
 CENTRED = {"G-V", "Q-V", "td", "gain", "logratio"}
 
 
@@ -52,7 +52,7 @@ class Key(Strict):
 
 
 class Term(Strict):
-    """One summand of the step advantage, with its state values, turn credit and normalisation."""
+    """A summand of the step advantage, with settings for values, credit and normalisation."""
 
     key: Key = Field(Key(), description="definition of equal states")
     value: Literal["none", "mc_mean", "bellman", "dist"] = Field(
@@ -141,12 +141,11 @@ class Term(Strict):
 
     @property
     def reads_graph(self) -> bool:
-        """Whether the term depends on the graph; `traj` does only with a pool or scope `state`."""
+        """Whether the term uses the graph. `traj` uses it only for a pool or for scope `state`."""
         return self.credit != "traj" or self.pool != "turn" or self.scope == "state"
 
     @property
     def reads_successors(self) -> bool:
-        """Whether the term depends on a turn's successor."""
         looks_back = self.credit in ("traj", "G-V") or (self.credit == "Q-V" and self.depth == 0)
         return not looks_back or self.pool == "transition"
 
@@ -176,7 +175,7 @@ class Term(Strict):
             ("base", self.value == "dist", "value: dist"),
             ("log_floor", self.credit == "logratio", "credit: logratio"),
             ("visits", compares and self.pool != "transition", "credit: G-V, by turn or action"),
-            # Normalisation over the state cancels the state's value.
+            # The state's value has no effect, because normalisation over the state subtracts it.
             ("prior", compares and self.scope != "state", "credit: G-V and scope: task or none"),
             ("shrink", by_action, "credit: G-V and pool: action"),
             ("lone", by_action and plain, "credit: G-V, pool: action, and no shrink or prior"),
@@ -268,7 +267,6 @@ class Settings(CreditSettings):
 
     @property
     def of_turns(self) -> bool:  # type: ignore[override]
-        """Whether credit can differ between the turns of a trajectory."""
         return bool(self.terms) or self.trajectory.rows == "alive"
 
     @property
@@ -277,7 +275,7 @@ class Settings(CreditSettings):
         return any(term.key.state == "hidden" for term in self.terms)
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
-        """Note which policy's hidden states are used."""
+        """Add a note about the policy whose hidden states are used."""
         note = "states are clusters of hidden states of the policy at the start of the round"
         return StoredCredit(self, self.sums_to, note if self.needs_policy else "")
 
@@ -311,9 +309,9 @@ class Settings(CreditSettings):
     def _readers(self) -> dict[str, tuple[bool, str]]:
         """Map values of `invalid`, `timeout` and `failure` to (whether used, condition of use).
 
-        Discounting is required where a loop without exit would have undetermined values. With
-        `key.state: hidden`, final states cannot be used, because there is no hidden state after the
-        last reply.
+        Discounting is required if a loop without exit would otherwise have no unique value. Final
+        states are not available with `key.state: hidden`, because there is no hidden state after
+        the last reply.
         """
         credits, values = ({getattr(t, name) for t in self.terms} for name in ("credit", "value"))
         scored = self.scores_rollouts

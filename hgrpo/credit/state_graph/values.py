@@ -1,7 +1,7 @@
-"""Computes values of states and actions, and from them the raw credit of turns.
+"""Computes values of states and actions, and the raw credit of turns that results from them.
 
 Values are mean returns, results of Bellman backups, or functions of the distance to success. The
-only reward is 1 at the end of a successful rollout; rewards of the environment are ignored.
+only reward is 1 at the end of a successful rollout. Rewards of the environment are ignored.
 """
 
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ class Values:
     """Values of states and of (state, action) pairs.
 
     Attributes:
-        state: float [S + 2], values of the states, then of the success and failure sinks. Except
-            with `value: dist`, states without counted turns have value 0.
-        action: float [n_pairs], values of the pairs. Pairs without counted turns have NaN, and with
-            `value: dist` all pairs do.
+        state: float [S + 2], values of the states, of the success sink and of the failure sink.
+            States without counted turns have the value 0, unless `value` is `dist`.
+        action: float [n_pairs], values of the pairs. The value of a pair without counted turns is
+            NaN. With `value: dist`, the values of all pairs are NaN.
     """
 
     state: np.ndarray
@@ -32,7 +32,7 @@ class Values:
 
 
 def term_values(graph: Graph, turns: Turns, term: Term) -> Values | None:
-    """Compute the values that a term requires; None if it requires none."""
+    """Compute the values that a term uses; None if it does not use values."""
     match term.value:
         case "mc_mean":
             values = mc_mean(graph, returns_to_go(turns, term.gamma, term.exp))
@@ -50,7 +50,7 @@ def returns_to_go(turns: Turns, gamma: float, exp: int) -> np.ndarray:
 
 
 def mc_mean(graph: Graph, returns: np.ndarray) -> Values:
-    """Return means of `returns` [N] over counted turns as values, as in GiGPO and G2PO.
+    """Return mean `returns` [N] of counted turns as values, as in GiGPO and G2PO.
 
     "Group-in-Group Policy Optimization for LLM Agent Training", https://arxiv.org/abs/2505.10978;
     "Group-Graph Policy Optimization for Long-Horizon Agentic Reinforcement Learning",
@@ -64,7 +64,7 @@ def mc_mean(graph: Graph, returns: np.ndarray) -> Values:
 def with_prior(values: Values, graph: Graph, turns: Turns, prior: float) -> Values:
     """Shrink state values towards the group's success rate p: (n V + prior p) / (n + prior).
 
-    n is the number of counted turns in the state. p is not discounted. This is the smoothed
+    n is the number of counted turns in the state, and p is not discounted. This is the smoothed
     baseline of RTMC ("RTMC: Step-Level Credit Assignment via Rollout Trees",
     https://arxiv.org/abs/2604.11037).
     """
@@ -80,11 +80,13 @@ def bellman(
 ) -> Values:
     """Solve V(s) = gamma * M(V(x)) and Q(s, a) = gamma * mean(V(x)) by Bellman backups.
 
-    x are the successors (states or sinks) of the transitions out of s. M is the power mean of order
-    `agg` with weights mu(a|s) P(x|s,a), or the maximum for agg `max`. See `Graph.shares` for `mu`.
-    With depth "inf", V is the fixed point, as in CRBC, GRAFT and GraphHCA (2026), all with agg 1.
-    With depth K, V is the result of K backups that start from mean returns, as in CRBC, and Q is
-    computed from the V before the last backup. Clamped states have value 0 in every backup.
+    x are the successors (states or sinks) of s. M is the power mean of order `agg` with weights
+    mu(a|s) P(x|s,a), or the maximum if agg is `max`. See `Graph.shares` for `mu`. Clamped states
+    have the value 0 in every backup.
+
+    If depth is "inf", V is the fixed point, as in CRBC, GRAFT and GraphHCA (2026), which all have
+    agg 1. If depth is K, V is the result of K backups that start from mean returns, as in CRBC. Q
+    is then computed from V before the last backup.
 
     Raises:
         RuntimeError: the fixed point is not unique, because gamma is 1 and a loop has no exit.
@@ -93,7 +95,7 @@ def bellman(
         steps = distances(graph)
         return _acting_on(graph, gamma, np.where(np.isfinite(steps), gamma**steps, 0.0))
     shares = graph.shares(mu) * graph.backed_up
-    # The backup is linear in V^agg, so every order reduces to the arithmetic mean.
+    # The backup is linear in V^agg, so that the arithmetic mean can be used for every order.
     discount = gamma**agg
     if depth == "inf":
         powered = _with_sinks(_fixed_point(graph, shares, discount))
@@ -112,7 +114,7 @@ def bellman(
 
 
 def distances(graph: Graph) -> np.ndarray:
-    """Return the fewest turns from each state or sink to success, float [S + 2]; inf if no path."""
+    """Return the distance in turns from each state or sink to success, float [S + 2], or inf."""
     size = graph.n_states + 2
     used = graph.backed_up
     backwards = (graph.successor[used], graph.state[used])
@@ -121,12 +123,12 @@ def distances(graph: Graph) -> np.ndarray:
 
 
 def distance_values(graph: Graph, base: float, exp: int) -> Values:
-    """Return V(s) = base^(distance + exp), as in GraphGPO (exp 0 in its code, 1 in its paper).
+    """Return V(s) = base^(distance + exp), as in GraphGPO (exp is 0 in code and 1 in the paper).
 
     "Beyond Trajectory-Level Attribution: Graph-Based Credit Assignment for Agentic Reinforcement
     Learning", https://arxiv.org/abs/2605.26684.
 
-    A state without a path to success gets the largest distance of all other states, plus 1.
+    If a state has no path to success, its distance is the largest finite distance plus 1.
     """
     steps = distances(graph)
     known = np.isfinite(steps)
@@ -137,7 +139,7 @@ def distance_values(graph: Graph, base: float, exp: int) -> Values:
 def _fixed_point(graph: Graph, shares: np.ndarray, discount: float) -> np.ndarray:
     """Solve V = discount * (M V + m) for V [S].
 
-    M [S, S] contains the weights of transitions between states, and m [S] the weights of
+    M [S, S] contains the weights of transitions between states, and m [S] contains the weights of
     transitions to success.
     """
     n = graph.n_states
@@ -147,7 +149,7 @@ def _fixed_point(graph: Graph, shares: np.ndarray, discount: float) -> np.ndarra
     rows = np.concatenate([np.arange(n), graph.state[inner]])
     columns = np.concatenate([np.arange(n), graph.successor[inner]])
     matrix = csc_array((entries, (rows, columns)), shape=(n, n))
-    # With pivots on the diagonal of this M-matrix, no subtraction cancels, so values stay >= 0.
+    # Pivots on the diagonal of this M-matrix avoid cancellation, so that values remain >= 0.
     factors = splu(matrix, diag_pivot_thresh=0.0)
     return factors.solve(discount * sums(shares * won, graph.state, n))
 
@@ -171,9 +173,10 @@ def step_credit(
 ) -> np.ndarray:
     """Return the raw credit of each turn, averaged over the turns of its `pool`, [N].
 
-    A turn that is not counted has no successor, so credit that depends on the successor is NaN. If
-    its pool contains counted turns, the turn gets their mean instead. Credit `traj` is computed
-    from `rollout`, the advantage of each turn's rollout [N], and all other credits from `values`.
+    The successor of a turn that is not counted is unknown. If its credit depends on the successor,
+    it is the mean over counted turns in its pool, or NaN if there are none. Credit `traj` is
+    computed from `rollout`, the advantage of each turn's rollout [N]. All other credits are
+    computed from `values`.
     """
     scored = term.credit == "traj"
     raw = rollout if scored else _value_credit(term, settings, turns, graph, values)
@@ -227,15 +230,14 @@ def with_later_errors(
     `path` adds the later errors of the turn's own rollout ("High-Dimensional Continuous Control
     Using Generalized Advantage Estimation", https://arxiv.org/abs/1506.02438). The other modes are
     GRAFT's Graph-GAE (2026). For each k from 1 to the number of remaining turns in the rollout,
-    they follow all paths of k transitions that begin with the turn's own transition, and add
+    they consider all paths of k transitions that begin with the turn's own transition. They add
     decay^k times the mean error of the transitions out of the final states of these paths. The mean
-    is over turns with `instances`, and over distinct (state, action, successor) triples with
-    `distinct`.
+    is over turns (`instances`) or over distinct triples (state, action, successor) (`distinct`).
 
-    With Bellman values of depth inf, agg 1, mu count and no clamped state, the errors of each state
-    average to 0, so `instances` adds nothing.
+    If values are Bellman values with depth inf, agg 1 and mu count, and no state is clamped, the
+    mean error in each state is 0, so that `instances` adds nothing.
 
-    A turn that is not counted gets NaN, and its error is not added to other turns.
+    The result for a turn that is not counted is NaN, and its error is not added to other turns.
     """
     if mode == "path":
         return _path(td, turns, decay)
@@ -258,7 +260,7 @@ def _path(td: np.ndarray, turns: Turns, decay: float) -> np.ndarray:
 def _frontier(
     td: np.ndarray, edges: np.ndarray, graph: Graph, turns: Turns, decay: float
 ) -> np.ndarray:
-    """Add later errors by Graph-GAE, [N]; `edges`, int [E], are the turns in the means."""
+    """Add later errors by Graph-GAE, [N]. Means are over the turns `edges`, int [E]."""
     n, states = graph.n_states, graph.n_states + 2
     error = sums(td[edges], graph.state[edges], states)
     number = np.bincount(graph.state[edges], minlength=states).astype(np.float64)

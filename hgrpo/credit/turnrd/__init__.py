@@ -40,11 +40,11 @@ def fit(
 ) -> str:
     """Fit a model to the rounds so far; see `hgrpo.credit.kinds` for the arguments.
 
-    `previous` is used only with `fit.warm_start`. The number of steps passed to `show` is that of
+    `previous` is used only with `fit.warm_start`. The number of steps that `show` gets is that of
     all epochs, even if the fit stops early.
 
     Raises:
-        UserError: a round or the previous model is unusable, or a loss is not finite.
+        UserError: a round or the previous model cannot be used, or a loss is not finite.
     """
     from hgrpo.credit.replay import read_replay
     from hgrpo.credit.turnrd.fitting import fit as fit_model

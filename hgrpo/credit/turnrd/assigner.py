@@ -22,8 +22,8 @@ from hgrpo.trajectories.trajectory import Trajectory
 class TurnRDCredit(CreditAssigner):
     """Computes credit with the model in `Context.fitted`; without a model, turns get equal shares.
 
-    With the setting `counterfactual`, continuations are also played for every group, and the
-    resulting counterfactual credit supervises the next fit.
+    If `counterfactual` is set, continuations are also played for every group. The resulting
+    counterfactual credit is a target of the next fit.
     """
 
     def __init__(self, settings: Settings, context: Context):
@@ -34,10 +34,10 @@ class TurnRDCredit(CreditAssigner):
         self._seen: list[tuple[np.ndarray, np.ndarray]] = []
 
     def assign(self, group: Group) -> list[np.ndarray]:
-        """Return credit by the configured read-out, then `to_go` if set; K float64 arrays [T_k].
+        """Return the credit of every turn, K float64 arrays [T_k].
 
-        Also stores the data for later fits in the turns: counterfactual targets, and embeddings
-        that the engine did not compute.
+        For later fits, counterfactual targets and embeddings that the engine did not compute are
+        stored in the turns.
         """
         played = [t for t in group.trajectories if t.turns]
         self._embed(played)
@@ -63,7 +63,7 @@ class TurnRDCredit(CreditAssigner):
         return [next(rows) if t.turns else np.zeros(0) for t in group.trajectories]
 
     def report(self) -> dict[str, float]:
-        """Log entries about alpha, the model's weights and the continuations played."""
+        """Log entries about alpha, the model's weights and the continuations."""
         seen, self._seen = self._seen, []
         numbers = alpha_diagnostics(seen) if seen else {}
         if self._model is not None:
@@ -80,14 +80,14 @@ class TurnRDCredit(CreditAssigner):
                 for turn, embedding in zip(trajectory.turns, embeddings, strict=True):
                     turn.embedding = embedding
         if self.settings.model.film and any(t.goal_embedding is None for t in trajectories):
-            # All trajectories of a group have the same task and therefore the same goal.
+            # All trajectories of a group have the same goal, because they have the same task.
             goal = trajectories[0].goal
             shared = goal_embedding(self.context.policy, self.context.conversation, goal)
             for trajectory in trajectories:
                 trajectory.goal_embedding = shared
 
     def _batch(self, trajectories: Sequence) -> TurnBatch:
-        # Round to float16 like stored embeddings, so that stored rollouts get the same credit.
+        # Round to float16, as stored embeddings are, so that stored rollouts get the same credit.
         turns = [np.stack([turn.embedding for turn in t.turns]).astype("f2") for t in trajectories]
         film = self.settings.model.film
         return pad(turns, [np.float16(t.goal_embedding) for t in trajectories] if film else None)
@@ -96,10 +96,11 @@ class TurnRDCredit(CreditAssigner):
 def read_out(
     settings: Settings, alpha: np.ndarray, values: np.ndarray | None, env_return: float
 ) -> np.ndarray:
-    """Return the credit [T] of a trajectory with return R, from alpha [T] and values V [T].
+    """Return the credit [T] of a trajectory with return R, given alpha [T] and values V [T].
 
-    `alpha_return` is alpha_t R, which sums to R. `projected_value` clips the values to +-value_clip
-    and adds a constant so that they sum to R. `value_baseline` is alpha_t R - V_t.
+    - `alpha_return`: alpha_t R.
+    - `projected_value`: V_t, clipped to +-value_clip, plus a constant such that the sum is R.
+    - `value_baseline`: alpha_t R - V_t.
     """
     match settings.readout:
         case "alpha_return":
@@ -119,17 +120,17 @@ def uniform(length: int, env_return: float) -> np.ndarray:
 def turn_ranges(
     spans: Sequence[tuple[int, int]], token_ids: Sequence[int], end_id: int
 ) -> list[tuple[int, int]]:
-    """Return for each turn the range [start, end) of tokens whose hidden states are averaged.
+    """Return the range [start, end) of tokens whose hidden states are averaged, for each turn.
 
-    `spans` are the ranges of the replies in `token_ids`, the whole conversation. `end_id` is the
-    closing token of a reply.
+    `token_ids` is the whole conversation, and `spans` are the ranges of replies in it. `end_id` is
+    the closing token of a reply.
     """
     ends = [end - (token_ids[end - 1] == end_id) for _, end in spans]
     return list(zip([0, *ends], ends, strict=False))
 
 
 def turn_embeddings(policy: Policy, trajectories: Sequence[Trajectory]) -> list[np.ndarray]:
-    """Compute the embeddings of each trajectory's turns, float32 [T_k, D], in a forward pass."""
+    """Compute embeddings of each trajectory's turns, float32 [T_k, D], by a forward pass."""
     end_id = policy.conversation.end_id
 
     def means(index: int, hidden: torch.Tensor) -> np.ndarray:
@@ -143,7 +144,7 @@ def turn_embeddings(policy: Policy, trajectories: Sequence[Trajectory]) -> list[
 
 @torch.inference_mode()
 def goal_embedding(policy: Policy, conversation: Conversation, goal: str) -> np.ndarray:
-    """Return the mean hidden state, float32 [D], of a conversation opened with only the goal."""
+    """Return the mean hidden state of a conversation that contains only the goal, float32 [D]."""
     tokens = torch.tensor([conversation.opening(goal)], device=policy.device)
     hidden, _ = decode(policy.causal_lm, tokens)
     return hidden[0].float().mean(0).cpu().numpy()

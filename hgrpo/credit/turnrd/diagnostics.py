@@ -6,16 +6,16 @@ import numpy as np
 
 
 def alpha_diagnostics(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
-    """Return means over trajectories of diagnostics of alpha; pairs are (alpha [T], progress [T]).
+    """Return diagnostics of alpha, averaged over trajectories; pairs are (alpha, progress) [T].
 
     Returns:
         - alpha_mean, alpha_var, alpha_max: mean, variance and maximum of alpha
         - alpha_entropy: entropy of alpha in nats
-        - alpha_entropy_ratio: entropy divided by the entropy of equal weights; trajectories with
-          one turn are excluded
-        - alpha_progress_corr: Pearson correlation of alpha and progress; trajectories in which
-          either is constant are excluded
-        An entry is missing if it excludes every trajectory.
+        - alpha_entropy_ratio: entropy divided by the entropy of equal weights, without trajectories
+          of one turn
+        - alpha_progress_corr: Pearson correlation of alpha and progress, without trajectories in
+          which alpha or progress is constant
+        An entry is missing if no trajectories remain.
     """
     alphas = [alpha for alpha, _ in pairs]
     parts = {
@@ -41,7 +41,7 @@ def entropy(alpha: np.ndarray) -> float:
 
 
 def mean_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
-    """Mean Pearson correlation over the pairs without a constant side; None if there are none."""
+    """Mean Pearson correlation over pairs of which neither array is constant; None if no pairs."""
     correlations = [
         np.corrcoef(first, second)[0, 1]
         for first, second in pairs
@@ -51,11 +51,11 @@ def mean_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | 
 
 
 def pooled_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
-    """Pearson correlation over the turns of all pairs, after centring each side within its pair.
+    """Pearson correlation over the turns of all pairs, after subtracting each array's mean.
 
-    Unlike `mean_correlation`, it is informative even if all pairs have two turns, where the
-    correlation of a single pair is always 1 or -1. None if there are fewer than two pairs, or if a
-    side is constant in every pair.
+    Unlike `mean_correlation`, it is informative even if trajectories have two turns, where the
+    correlation of a single pair is always 1 or -1. The result is None if there are fewer than two
+    pairs, or if one of the two arrays is constant in every pair.
     """
     if len(pairs) < 2:
         return None

@@ -23,8 +23,8 @@ from hgrpo.games.streams import generator, key
 def sampling_weights(rounds: np.ndarray, half_life: float | None) -> np.ndarray:
     """Return the probability of drawing each trajectory, [N].
 
-    `rounds`, int [N], is the round of each trajectory. The probability is halved for every
-    `half_life` rounds of age; with None, all probabilities are equal.
+    `rounds`, int [N], is the round of each trajectory. The probability halves for every `half_life`
+    rounds of age. If `half_life` is None, all probabilities are equal.
     """
     if half_life is None:
         return np.full(len(rounds), 1 / len(rounds))
@@ -65,18 +65,18 @@ def fit(
 ) -> list[dict]:
     """Train `model` in place, and restore the weights with the lowest validation loss.
 
-    The initial weights are restored if no epoch improves on them. The final ("fresh") epochs start
-    from the best weights so far and train only on the newest rounds.
+    The initial weights are restored if no epoch has a lower validation loss. The last epochs, the
+    phase "fresh", start from the best weights so far and train only on the newest rounds.
 
     Args:
-        rows: trajectories of the run so far. If all belong to one task, they are used both for
+        rows: trajectories of the run so far. If they all have the same task, they are used both for
             training and for validation.
-        seed: the run's seed, so that every fit of the run holds out the same tasks.
+        seed: seed of the run, so that every fit of the run holds out the same tasks.
         on_epoch: called with the log row of each epoch.
 
     Returns:
         The log: one row for the initial weights (epoch -1, phase "start", no training losses),
-        then one row per epoch, except epochs skipped by early stopping.
+        followed by one row per epoch. Early stopping skips epochs.
 
     Raises:
         TrainingError: a training loss, or the initial loss, is not finite.
@@ -136,7 +136,7 @@ def _epoch(
     optimiser: AdamW,
     schedule: LRScheduler,
 ) -> dict[str, float]:
-    """Train on the rows once, in order; return the mean loss and the mean of each loss term."""
+    """Train on each row once, in order; return the means of the loss and of each loss term."""
     model.train()
     totals: Counter[str] = Counter()
     for part, _, parts in _batches(model, rows, settings):
@@ -178,8 +178,8 @@ def evaluate(
         - validation_loss, and validation_<name> for each loss term
         - all entries of `alpha_diagnostics`
         - return_corr: Pearson correlation of predicted and true return; None if undefined
-        - alpha_cf_corr: `pooled_correlation` of the counterfactual target and alpha, which is
-          rescaled to sum to 1 over the drawn turns; None if undefined
+        - alpha_cf_corr: `pooled_correlation` of counterfactual targets and alpha; None if
+          undefined. Alpha is rescaled to sum to 1 over the drawn turns.
         - supervised_share: share of trajectories with a counterfactual target
     """
     model.eval()

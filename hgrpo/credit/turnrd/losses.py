@@ -1,4 +1,4 @@
-"""The terms of TurnRD's loss, as pure functions of tensors, and their targets."""
+"""Computes the terms of TurnRD's loss, as pure functions of tensors, and their targets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,13 +46,13 @@ def entropy(alpha: Tensor, mask: Tensor) -> Tensor:
 
 
 def supervision_loss(alpha: Tensor, targets: Tensor, drawn: Tensor) -> Tensor:
-    """Mean of KL(target || rescaled alpha) over the trajectories with a target.
+    """Mean of KL(target || rescaled alpha) over the trajectories that have a target.
 
-    Alpha is rescaled to sum to 1 over the drawn turns, so the loss depends only on the relative
-    weights of drawn turns. The loss is 0 if no trajectory has a target.
+    Alpha is rescaled to sum to 1 over the drawn turns, so that the loss depends only on the
+    relative weights of drawn turns. The loss is 0 if no trajectory has a target.
 
-    All arguments are [B, T]. `drawn` marks the turns from which continuations were played. A row of
-    `targets` is a distribution over them, or all 0 if the trajectory has no target.
+    All arguments are [B, T]. `drawn` is True for turns from which continuations were played. A row
+    of `targets` is a distribution over these turns, or 0 if the trajectory has no target.
     """
     known = targets.sum(-1) > 0
     if not known.any():
@@ -65,17 +65,17 @@ def supervision_loss(alpha: Tensor, targets: Tensor, drawn: Tensor) -> Tensor:
 
 
 def contrastive_loss(hidden: Tensor, returns: Tensor, mask: Tensor, temperature: float) -> Tensor:
-    """InfoNCE loss with the turns of successes (trajectories of positive return) as positives.
+    """InfoNCE loss with the turns of successes (trajectories with a positive return) as positives.
 
     "Representation Learning with Contrastive Predictive Coding", https://arxiv.org/abs/1807.03748.
     Every turn of a success is an anchor, and all other turns of successes are its positives. The
     denominator is a sum over all turns except the anchor. The mean over an anchor's positives is
     outside the logarithm, as in "Supervised Contrastive Learning",
-    https://arxiv.org/abs/2004.11362. The loss is 0 if the batch has fewer than two turns of
-    successes or no failures.
+    https://arxiv.org/abs/2004.11362. The loss is 0 if successes have fewer than two turns in total,
+    or if there are no failures.
 
-    hidden is [B, T, H], returns [B], mask bool [B, T]. The temperature divides the cosine
-    similarities.
+    The shapes are hidden [B, T, H], returns [B], and mask bool [B, T]. Cosine similarities are
+    divided by the temperature.
     """
     turns = F.normalize(hidden[mask], dim=-1)
     good = (returns > 0)[:, None].expand_as(mask)[mask]
@@ -136,17 +136,17 @@ def value_targets(row: ReplayRow, settings: FitSettings) -> np.ndarray:
 
 
 def drawn_turns(row: ReplayRow) -> np.ndarray:
-    """Return which turns have continuations played from them, bool [T]."""
+    """Return whether continuations were played from each turn, bool [T]."""
     if row.targets is None:
         return np.zeros(len(row.progress), bool)
     return ~np.isnan(row.targets)
 
 
 def supervision_target(row: ReplayRow) -> np.ndarray:
-    """Positive verdicts as a distribution over the drawn turns, [T]; all 0 if there is no target.
+    """Positive counterfactual credit, normalised to a distribution over the drawn turns, [T].
 
-    Only drawn turns have verdicts, so the target only splits alpha among these turns. It requires
-    at least two drawn turns and at least one positive verdict.
+    A target requires at least two drawn turns, and positive credit at one of them. Otherwise, the
+    result is 0 for all turns.
     """
     drawn = drawn_turns(row)
     if drawn.sum() < 2:
@@ -157,7 +157,7 @@ def supervision_target(row: ReplayRow) -> np.ndarray:
 
 
 def make_batch(rows: Sequence[ReplayRow], settings: FitSettings) -> tuple[TurnBatch, Targets]:
-    """Return padded inputs and targets of trajectories; without goals unless all rows have one."""
+    """Return padded inputs and targets; goals are omitted unless all trajectories have a goal."""
     goals = [row.goal for row in rows]
     known = None if any(goal is None for goal in goals) else goals
     batch = pad([row.embeddings for row in rows], known)

@@ -1,7 +1,7 @@
-"""TurnRD's model, a small transformer that decomposes a return over turns, and its files.
+"""Defines, saves and loads TurnRD's model, a small transformer that decomposes a return over turns.
 
-The input of both versions is one embedding per turn. Padding is masked, so a trajectory's output
-does not depend on the rest of its batch.
+The model has two versions. The input is one embedding per turn. Padding is masked, so that the
+output for a trajectory does not depend on other trajectories in the batch.
 """
 
 import json
@@ -40,7 +40,7 @@ class TurnBatch:
 
 
 def padded(rows: Iterable[np.ndarray]) -> Tensor:
-    """Stack B rows [T_k, ...] of one dtype, padded with zeros at the end, to [B, T, ...]."""
+    """Stack B rows [T_k, ...] to [B, T, ...], with zeros as padding at the end."""
     return pad_sequence([torch.from_numpy(row) for row in rows], batch_first=True)
 
 
@@ -64,7 +64,7 @@ class Decomposition:
         alpha: float32 [B, T], weight of each turn, 0 in padding; each row sums to 1.
         returns: float32 [B], predicted return.
         values: float32 [B, T], value of each turn, 0 in padding; None without a value head.
-        hidden: float32 [B, T, H], hidden state of each turn, from which all else is computed.
+        hidden: float32 [B, T, H], hidden state of each turn.
     """
 
     alpha: Tensor
@@ -100,7 +100,7 @@ class _Encoder(nn.Module):
 
     def forward(self, batch: TurnBatch) -> Tensor:
         length = batch.turns.shape[1]
-        # Turns beyond the last learned position share its embedding.
+        # Turns beyond the last learned position have its embedding.
         index = torch.arange(length).clamp(max=self.positions.num_embeddings - 1)
         x = self.project(batch.turns) + self.positions(index)
         ahead = torch.ones(length, length, dtype=torch.bool).triu(1) if self.causal else None
@@ -118,7 +118,7 @@ class TurnRD(nn.Module):
 
 
 class TurnRDV1(TurnRD):
-    """A causal encoder; alpha is the attention of a learned query over the turns.
+    """A causal encoder. Alpha contains the attention weights of a learned query over the turns.
 
     The return is predicted from the attention's output. An optional head predicts values.
     """
@@ -150,12 +150,12 @@ class TurnRDV1(TurnRD):
 
 
 class TurnRDV2(TurnRD):
-    """A bidirectional encoder with score and value heads; it predicts R as sum_t alpha_t v_t.
+    """A bidirectional encoder with score and value heads, which predicts R as sum_t alpha_t v_t.
 
-    alpha is the softmax of scores + prior. The prior grows linearly from 0 at the first turn to
-    `progress_prior` at the last. With `film` the goal's embedding scales and shifts the input of
-    both heads ("FiLM: Visual Reasoning with a General Conditioning Layer",
-    https://arxiv.org/abs/1709.07871), initialised to a scale of 1 and a shift of 0.
+    alpha is the softmax of scores + prior. The prior increases linearly from 0 at the first turn to
+    `progress_prior` at the last turn. With `film`, scale and shift of the heads' input depend on
+    the goal's embedding ("FiLM: Visual Reasoning with a General Conditioning Layer",
+    https://arxiv.org/abs/1709.07871). They are initialised to 1 and 0.
     """
 
     def __init__(self, settings: ModelSettings, width: int):
@@ -208,7 +208,7 @@ def build_model(settings: ModelSettings, width: int, seed: int) -> TurnRD:
 def save_model(
     model: TurnRD, settings: ModelSettings, width: int, metrics: dict, folder: Path
 ) -> None:
-    """Write the weights and a JSON file with the rest; `width` is that of turn embeddings."""
+    """Write the weights, and a JSON file with `settings`, `width` and `metrics`."""
     write_tensors(model.state_dict(), folder / WEIGHTS)
     card = {"settings": settings.model_dump(mode="json"), "width": width, "metrics": metrics}
     write_json(folder / CARD, card)
@@ -227,7 +227,7 @@ def load_model(folder: Path, settings: Settings) -> TurnRD:
         check_checksum(weights_path)
         weights = load_file(weights_path)
     except FileNotFoundError as error:
-        # Errors of the safetensors library have no file name.
+        # Add the file name, which is missing in errors of the safetensors library.
         missing = error.filename or weights_path
         raise UserError(f"{missing}: not found; expected a fitted TurnRD in {folder}") from None
     except ValueError as error:

@@ -146,11 +146,11 @@ class Settings(ToGoSettings):
 
     @property
     def sums_to(self) -> SumsTo:
-        """The return, unless credit subtracts values or adds later turns."""
+        """ "return", unless values are subtracted from credit or credit of later turns is added."""
         return "" if self.readout == "value_baseline" or self.to_go is not None else "return"
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
-        """Use the fitted model, or equal shares without one; play no continuations."""
+        """Use the fitted model, or equal shares if there is none. Do not play continuations."""
         settings, note = self, ""
         if self.counterfactual is not None:
             fit = self.fit.model_copy(update={"supervision_weight": 0.0})

@@ -132,7 +132,6 @@ def slopes(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
 
 
 def _slope(part: pd.DataFrame) -> float:
-    """Least-squares slope over a seed's buckets."""
     deviation, square = part["deviation"].to_numpy(), part["square"].to_numpy()
     if np.ptp(deviation) == 0:
         return np.nan

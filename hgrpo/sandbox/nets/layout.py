@@ -88,7 +88,6 @@ class MLP:
         )
 
     def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor:
-        """Initial weights [S, P]."""
         return draw_weights(self.parts, seeds, name)
 
     def logits(self, weights: Tensor, features: Tensor) -> Tensor:

@@ -122,7 +122,6 @@ class Transformer:
         ]
 
     def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor:
-        """Draw the initial weights [S, P]."""
         weights = draw_weights(self.parts, seeds, name)
         tensors = unpack(self.parts, weights)
         for part in self._block_parts(""):

@@ -54,7 +54,6 @@ class Phase(RuleSettings):
 
     @property
     def name(self) -> str:
-        """The phase's name in the log."""
         return self.label or self.method
 
 
@@ -93,7 +92,6 @@ class OpdSettings(ArmSettings, TransformerSettings):
 
     @property
     def rules(self) -> list[Rule]:
-        """The losses of the phases."""
         return [phase.rule for phase in self.phases]
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:

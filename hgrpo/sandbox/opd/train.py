@@ -24,7 +24,6 @@ class Trainer(PolicyTrainer):
 
     @property
     def phase(self) -> Phase:
-        """The phase of the next step."""
         return [phase for phase in self.settings.phases if phase.start <= self.step][-1]
 
     @property

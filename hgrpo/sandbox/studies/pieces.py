@@ -33,7 +33,6 @@ class Piece:
 
     @property
     def model(self) -> type[Strict]:
-        """The pydantic model of a run."""
         return _load(self.settings)
 
     @property

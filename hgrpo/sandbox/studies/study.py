@@ -51,7 +51,6 @@ class Metric(Strict):
 
     @property
     def columns(self) -> list[str]:
-        """The columns used by the metric."""
         timed = self.at in ("time", "slope") or self.until is not None
         return [self.column, *([self.clock] if timed else [])]
 

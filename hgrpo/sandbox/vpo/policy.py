@@ -35,7 +35,6 @@ class SetPolicy:
         )
 
     def init(self, seeds: Sequence[int], name: str = "policy") -> Tensor:
-        """Initial weights [S, P]."""
         return draw_weights(self.parts, seeds, name)
 
     def slot_table(self, weights: Tensor) -> Tensor:
@@ -59,7 +58,7 @@ class SetPolicy:
 
     @torch.no_grad()
     def greedy(self, weights: Tensor, inputs: Tensor) -> Sampled:
-        """K is 1."""
+        """Emit the most likely answer in every slot; K is 1."""
         shape = inputs[:, :, None, None, None].expand(-1, -1, 1, self.slots, 1)
         table = self.table(weights, inputs, shape)
         return Sampled(table.argmax(-1), table)
