@@ -31,7 +31,8 @@ def far_from_expert(sft: tuple[float, float], expert: tuple[float, float]) -> st
     """Caution about an SFT policy that is far below its expert; otherwise "".
 
     Args:
-        sft, expert: (success within the turn cap, mean return); both values must be far below.
+        sft, expert: (success within the turn cap, mean return). There is a caution only if both
+            values of the SFT policy are far below those of the expert.
     """
     if not all(mine < FAR_BELOW * theirs for mine, theirs in zip(sft, expert, strict=True)):
         return ""

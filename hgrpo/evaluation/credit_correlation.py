@@ -23,10 +23,10 @@ def correlations(credits: Mapping[str, np.ndarray], lengths: np.ndarray) -> pd.D
     Returns:
         One row per pair, in the order of `credits`:
         - pooled: the correlation over all turns that both methods credit
-        - turns: the number of such turns
-        - within: the mean correlation within a trajectory, over trajectories in which both
-          methods' credit varies
-        - trajectories: the number of trajectories in `within`
+        - turns: the number of turns that both methods credit
+        - within: the correlation within a trajectory, averaged over the trajectories in which
+          neither method's credit is constant
+        - trajectories: the number of trajectories over which `within` is averaged
         An undefined correlation is NaN.
     """
     tied = {name: _with_ties(credit) for name, credit in credits.items()}

@@ -125,8 +125,8 @@ def trained(methods: Mapping[str, Mapping]) -> dict[str, Mapping]:
 def doses(methods: Mapping[str, Mapping]) -> dict[str, float]:
     """Map each trained arm to the correlation of its credit with the oracle's, ascending.
 
-    Empty if there are fewer than two distinct correlations. `methods` (arm -> settings) is from
-    `hgrpo.stages.comparison.comparison`.
+    The result is empty if there are fewer than two distinct correlations. `methods`
+    (arm -> settings) is from `hgrpo.stages.comparison.comparison`.
     """
     correlations = {
         name: CreditConfig(**arm["credit"]).declared.correlation_with_oracle

@@ -20,14 +20,14 @@ def rounds_read(endpoint: Endpoint, rounds: int) -> range:
 
 
 def round_within(budget: int, played: Sequence[int]) -> int:
-    """Last round that ends within a budget of trajectories; 0 (initial policy) if none does.
+    """Last round that ends within a budget of trajectories; 0 if the first round exceeds it.
 
     Args:
         budget: number of trajectories.
         played: cumulative number of trajectories at the end of each round.
 
     Raises:
-        ValueError: the run ended before it reached the budget.
+        ValueError: the run's total number of trajectories is below the budget.
     """
     if budget > played[-1]:
         raise ValueError(

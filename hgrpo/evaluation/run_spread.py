@@ -30,9 +30,9 @@ class RunSpread:
     """Variances of a single run's score; [...] are axes of independent repeats.
 
     Attributes:
-        arms: variance of each arm's noise, at least the pooled one, [..., arms].
-        noisier: whether the arm's own variance is larger than the pooled one, [..., arms].
-        wide: whether it is significantly larger, [..., arms].
+        arms: variance of each arm's noise, at least the pooled variance, [..., arms].
+        noisier: whether the arm's own variance exceeds the pooled variance, [..., arms].
+        wide: whether the arm's own variance is significantly larger, [..., arms].
         pooled: residual mean square of all arms [...].
         seeds: variance of the seeds' shifts [...].
         freedom: degrees of freedom of the pooled variance.

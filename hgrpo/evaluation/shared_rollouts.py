@@ -1,7 +1,7 @@
 """Computes the credit of every method of a study on the same stored rollouts.
 
 Methods with the same assigner settings and fitted model share one computation. Assigners that play
-episodes to compute credit are limited to the first groups.
+episodes compute credit for the first groups only, to limit the cost.
 """
 
 import json

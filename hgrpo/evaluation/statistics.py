@@ -31,8 +31,8 @@ from statsmodels.stats.proportion import proportion_confint
 
 LEVEL = 0.95
 ALPHA = 0.05
-# With fewer seeds, the analyses in `benchmarks/verdicts.py` either exceed the error level in some
-# scenarios or miss differences of typical size (docs/statistics.md).
+# With fewer seeds, every analysis in `benchmarks/verdicts.py` exceeds the error level in some
+# scenario, or misses differences of typical size (docs/statistics.md).
 FEWEST_SEEDS = 5
 # Verdicts of a significant difference.
 DECIDED = ("better", "worse")
@@ -44,7 +44,7 @@ _OF_VERDICTS = ("p_value", "p_holm")
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean of success rates, of returns or of paired differences, with its interval.
+    """The mean of success rates, returns or paired differences, with its interval.
 
     `mean`, `lower`, `upper` and `standard_error` are fractions, not per cent.
     """
@@ -145,7 +145,7 @@ def mean_interval(values: np.ndarray, level: float = LEVEL) -> Estimate:
 
 
 def wilson_interval(successes: float, trials: float, tails: float = ALPHA) -> tuple[float, float]:
-    """Wilson's score interval of a proportion; counts may be fractional (effective sizes).
+    """Wilson's score interval of a proportion. Counts may be fractional, e.g. effective sizes.
 
     Source: Wilson 1927, "Probable Inference, the Law of Succession, and Statistical Inference"
     (https://doi.org/10.1080/01621459.1927.10502953). `tails` is the total two-tailed probability.

@@ -110,7 +110,7 @@ def taken(table: Tensor, actions: Tensor) -> Tensor:
 
 
 def seed_mean(values: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Mean of `values` [S, ...] over all axes except seeds, optionally weighted: [S].
+    """Mean of `values` [S, ...] over all axes except the first, optionally weighted, [S].
 
     The mean and its gradient are 0 for a seed with total weight 0.
     """

@@ -34,9 +34,9 @@ def mean_to_go(correct: Tensor, scored: Tensor) -> Tensor:
 class DGToken(Gate):
     """DG on the mean correctness from each token on, minus the collision probability.
 
-    The credit comes from the original and requires the correctness of each token. At positions that
-    do not affect the reward, nothing is subtracted. All tokens there are reinforced, because
-    rewards-to-go are at least 0.
+    The credit comes from the original and requires the correctness of each token. The collision
+    probability is not subtracted at positions that do not affect the reward. All tokens at these
+    positions are reinforced, because the mean correctness is at least 0.
     """
 
     agents_lack = "a reward for every token"
@@ -297,7 +297,7 @@ class SCOPELite(Correction):
     """DG, plus a cross-entropy on failed rollouts from their first wrong token on.
 
     The correction comes from the original. The targets are the correct answers instead of a
-    correcting model's answers. The cross-entropy is a mean over the scored tokens from the first
+    correcting model's answers. The cross-entropy is averaged over scored tokens from the first
     wrong token on.
     """
 

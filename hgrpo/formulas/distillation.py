@@ -150,7 +150,7 @@ def top_k(logprobs: Tensor, k: int) -> Tensor:
 
 
 def support_mask(student: Tensor, teacher: Tensor, k: int, support: Support) -> Tensor:
-    """Mask of the student's top k, the teacher's, or their intersection; bool [..., V].
+    """Mask of the student's top k tokens, the teacher's, or their intersection, bool [..., V].
 
     The intersection may be empty. Arguments are log-probs [..., V].
     """
@@ -214,9 +214,10 @@ class Truncation(Rule):
 
 
 class OPDTopKReverseKL(Truncation):
-    """The reverse KL restricted to the set, without a cost for tokens outside it.
+    """The reverse KL restricted to a top-k set, without a cost for tokens outside the set.
 
-    This comes from the original: the terms of OPDReverseKL in a top-k set, without renormalisation.
+    This rule comes from the original. It omits the terms of OPDReverseKL outside the set, and does
+    not renormalise the distributions.
     """
 
     def divergence(self, student: Tensor, teacher: Tensor, support: Tensor) -> Tensor:
@@ -228,7 +229,7 @@ class OPDTopKReverseKL(Truncation):
 
 
 class OPDTopKRenormalised(Truncation):
-    """The reverse KL of both distributions conditioned on the set.
+    """The reverse KL of the two distributions conditioned on a top-k set.
 
     This is a control for OPDTopKReverseKL, and is not in the original.
     """
@@ -240,7 +241,7 @@ class OPDTopKRenormalised(Truncation):
 
 
 class OPDTopKTail(Truncation):
-    """The reverse KL with all tokens outside the set merged into one.
+    """The reverse KL with all tokens outside a top-k set merged into one token.
 
     This is a control for OPDTopKReverseKL, and is not in the original.
     """
@@ -250,7 +251,7 @@ class OPDTopKTail(Truncation):
 
 
 class OPDTopKForwardKL(Truncation):
-    """The forward KL restricted to the set, with tokens weighted by the teacher.
+    """The forward KL restricted to a top-k set, with tokens weighted by the teacher.
 
     This is a control for OPDTopKReverseKL, and is not in the original.
     """

@@ -103,7 +103,7 @@ class DAPO(DAPOLite):
 
 
 class GRPOToken(Clip):
-    """GRPO over the candidates of each prefix instead of rollouts; their clipped terms are summed.
+    """GRPO over the candidates of each prefix instead of rollouts, with a sum over candidates.
 
     This rule comes from the original.
     """

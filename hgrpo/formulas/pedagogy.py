@@ -87,7 +87,7 @@ class StudentGRPO(Rule):
 
 
 class TeacherRL(StudentGRPO):
-    """The teacher is rewarded for success minus the student's surprisal; imitation is plain.
+    """A teacher that is rewarded for success minus the student's surprisal, and ungated imitation.
 
     This is a control from the original.
     """
@@ -132,7 +132,7 @@ class TeacherRL(StudentGRPO):
 
 
 class PedagogicalRL(TeacherRL):
-    """The teacher is rewarded for success times learnability; imitation by the student is gated.
+    """A teacher that is rewarded for success times learnability, and gated imitation.
 
     Kept: success times learnability, the spike, and gated imitation. Other values of `reward`,
     `penalty`, `imitation` and `imitated` are controls.

@@ -1,7 +1,7 @@
-"""Scores of answer sets under an unknown weighting of two objectives, and credit of slots.
+"""Scores of sets of answers if the weights of two objectives are unknown, and credit of slots.
 
-An answer has a reward vector r. The score of a set of M answers is E_w[max_m w . r_m], the expected
-reward of the best answer over random weights w.
+An answer has a reward vector r. The score of a set of M answers is E_w[max_m w . r_m], i.e. the
+reward of the best answer, averaged over random weights w.
 """
 
 from abc import abstractmethod

@@ -91,7 +91,7 @@ class Critic:
     scale: Tensor = field(default_factory=lambda: torch.full((2,), math.nan, dtype=torch.float64))
 
     def calibrate(self, returns: np.ndarray) -> None:
-        """Set the head's scale from the first batch's returns; later calls are no-ops.
+        """Set the head's scale from the first batch's returns. Later calls have no effect.
 
         The standard deviation is 1 if all returns are equal.
         """

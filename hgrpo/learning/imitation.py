@@ -223,7 +223,7 @@ def _batches(size: int, settings: SftConfig) -> Iterator[list[int]]:
 
 
 def read_demonstrations(expert: Path) -> list[dict]:
-    """Read an expert folder: one row {task_id, observations [T + 1], actions [T]} per trajectory.
+    """Read an expert folder; return task_id, observations [T + 1] and actions [T] per trajectory.
 
     Raises:
         UserError: the file is missing, damaged, or not from the expert stage.

@@ -107,9 +107,9 @@ def over_steps(steps: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def mismatch(difference: Tensor) -> dict[str, float]:
-    """Diagnostics of `difference` [N], the trainer's log-probs minus the engine's.
+    """Diagnostics of `difference` [N], the trainer's log-probs minus the engine's log-probs.
 
-    `mismatch_kl` is the mean k3 of KL(engine || trainer) per token.
+    `mismatch_kl` is the k3 estimate of KL(engine || trainer) per token.
     """
     return {
         "mismatch_mean": float(difference.abs().mean()),

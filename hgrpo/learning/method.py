@@ -32,7 +32,7 @@ class ObjectiveConfig(KindSection):
         return _without_shared(kinds.load(kind))
 
     def make(self, training: TrainingConfig) -> Rule:
-        """The rule with its settings, including the shared ones from `training`."""
+        """The rule with its settings, including those whose values are from `training`."""
         rule = kinds.load(self.rule)
         shared = {key: getattr(training, name) for key, name in rule.of_training.items()}
         return rule(**self.settings, **shared)
@@ -40,7 +40,7 @@ class ObjectiveConfig(KindSection):
 
 @cache
 def _without_shared(rule: type[Rule]) -> type[Strict]:
-    """The rule's settings, except the shared ones from `training`."""
+    """The rule's settings, except for those whose values are from `training`."""
     if not rule.of_training:
         return rule
     fields = {

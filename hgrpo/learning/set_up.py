@@ -122,11 +122,11 @@ def set_up(
     checkpoints: Checkpoints,
     ranks: Ranks = ALONE,
 ) -> Round:
-    """Make a round that is ready to run; call `check_inputs` on `inputs` first.
+    """Create a round that is ready to run. Call `check_inputs` on `inputs` first.
 
     Raises:
         UserError: the model or the panels cannot be loaded, the engine cannot play the model, or
-            the assigner cannot be made.
+            the assigner cannot be created.
     """
     policy = load_policy(settings.model, inputs.base, inputs.policy)
     policy.load_reference(inputs.sft)

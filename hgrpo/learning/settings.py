@@ -121,7 +121,7 @@ class CriticConfig(Strict):
 class CollapseConfig(Strict):
     """Metrics that measure how much replies depend on their prompts.
 
-    They are measured in the run's first step and the last step of each round.
+    They are computed in the run's first step and in the last step of each round.
     """
 
     pairs: int = Field(

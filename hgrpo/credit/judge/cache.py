@@ -75,7 +75,7 @@ class Database:
     def put(self, question: "Question", judgement: Judgement) -> Judgement:
         """Store a judgement unless another job has stored one; return the stored judgement.
 
-        Raises CallError if there is not one valid score for every turn.
+        Raises CallError unless every turn has exactly one valid score.
         """
         check(judgement.scores, question.turns)
         self.execute(

@@ -37,9 +37,9 @@ Normalisation = Literal["centred", "share"]
 class Settings(ToGoSettings):
     """The judge's model, calls, prices, caps and limits.
 
-    The caps `max_calls` and `max_dollars` apply to all calls of a study to one model at one
-    address, over all seeds, rounds, methods and resumed runs. Cached answers do not count.
-    `max_calls: 0` allows only cached answers, and null removes a cap.
+    The caps `max_calls` and `max_dollars` apply to a study's calls to one model at one address,
+    summed over seeds, rounds, methods and resumed runs. Cached answers do not count.
+    `max_calls: 0` allows only cached answers. A cap of null means that there is no cap.
     """
 
     # Hide values in errors, because a user may put the API key itself into `api_key_env`.

@@ -99,8 +99,8 @@ def graphs(
 ) -> Callable[[Key], Graph]:
     """Return a cached function that maps a key to its graph.
 
-    `hidden` [N, D] are the policy's hidden states before the turns' replies; None if no key
-    requires them.
+    `hidden` [N, D] contains the policy's hidden states before the turns' replies. It is None if no
+    key uses hidden states.
     """
     rules = settings.timeout, settings.failure
     ends = observed_ends(turns, *rules)

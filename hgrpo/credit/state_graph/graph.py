@@ -103,7 +103,6 @@ class Graph:
 
     @property
     def success(self) -> int:
-        """Index of the success sink."""
         return self.n_states
 
     @cached_property

@@ -122,8 +122,8 @@ class Targets:
 def value_targets(row: ReplayRow, settings: FitSettings) -> np.ndarray:
     """Return the targets of V_t, [T].
 
-    `progress` is the turn's progress, `return_share` is R / T, and `discounted_return` is
-    discount^(T-1-t) R.
+    The target `progress` is the turn's progress, `return_share` is R / T, and `discounted_return`
+    is discount^(T-1-t) R.
     """
     length = len(row.progress)
     match settings.value_target:

@@ -16,9 +16,9 @@ class GroupProducts:
     """Inner products of the gradients of G groups, with C components each.
 
     Attributes:
-        products: float64 [C, G, C, G], inner products of the groups' sums u.
-        sizes: float64 [G], the numbers n of tokens or trajectories.
-        losses: float64 [C, G], sums of the losses.
+        products: float64 [C, G, C, G], inner products of the groups' gradient sums u_k.
+        sizes: float64 [G], numbers n_k of tokens or trajectories.
+        losses: float64 [C, G], sums of the losses of the groups' tokens or trajectories.
     """
 
     products: np.ndarray
@@ -31,7 +31,7 @@ class GroupProducts:
         return GroupProducts(products, self.sizes[groups], self.losses[:, groups])
 
     def weighted(self, weights: np.ndarray, components: np.ndarray) -> "GroupProducts":
-        """The products with some components multiplied by a weight per group.
+        """Multiply selected components of the gradients by a weight per group.
 
         Args:
             weights: float64 [G].

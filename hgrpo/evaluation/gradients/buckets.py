@@ -1,8 +1,8 @@
 """Divides groups into buckets by the standard deviation of their returns.
 
 RAGEN compares the gradients of groups with high and low return variance
-(https://github.com/mll-lab-nu/RAGEN). In RAGEN, the last quantile bucket also contains the groups
-left over by the division; here, the sizes of two buckets differ by at most one.
+(https://github.com/mll-lab-nu/RAGEN). If groups cannot be divided equally among quantile buckets,
+RAGEN adds the remaining groups to the last bucket. Here, bucket sizes differ by at most one.
 """
 
 from collections.abc import Sequence

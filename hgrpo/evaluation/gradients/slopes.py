@@ -62,7 +62,7 @@ def signed_root(square: Numbers) -> Numbers:
 
 
 def student(name: str, values: Sequence[float], level: float) -> dict[str, float]:
-    """Mean (column `name`) and its t interval (<name>_lower and <name>_upper).
+    """Return the mean as column `name`, and its t interval as <name>_lower and <name>_upper.
 
     The mean of an empty sequence is NaN. The interval is NaN if there are fewer than two values or
     if a value is not finite.

@@ -113,7 +113,7 @@ def measured_truth(table: pa.Table, actions: Sequence[tuple[str, bool]]) -> Meas
     """Convert a truth table to arrays.
 
     Args:
-        actions: action of each turn and whether it was admissible, in the order of the rows.
+        actions: pairs (action, whether it was admissible) of the turns, in the order of the rows.
     """
     turn, step = table["turn"].to_numpy(), table["step"].to_numpy()
     return MeasuredTruth(

@@ -21,7 +21,7 @@ _TYPES = (pa.string(), pa.int64(), pa.int64(), pa.float64(), pa.float64())
 
 
 def read_published(folder: Path) -> tuple[pd.DataFrame, MeasuredTruth]:
-    """Turns of published rollouts (columns `TURN`), and their true advantages in the same order.
+    """Read the turns of published rollouts (columns `TURN`), and their true advantages.
 
     Raises:
         UserError: a file is missing or damaged, the two files disagree, or a task has two groups.
@@ -39,9 +39,9 @@ def read_published(folder: Path) -> tuple[pd.DataFrame, MeasuredTruth]:
 
 
 def read_credits(path: Path, places: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Credit and advantage of every turn in `places`, in their order: float64 [N] each.
+    """Read credit and advantage of the turns in `places`, in the same order, float64 [N] each.
 
-    Without a column `advantage`, the credit is the advantage.
+    If the file has no column `advantage`, the credit is used as advantage.
 
     Raises:
         UserError: the file is missing or damaged or has unknown columns; a turn is repeated,

@@ -139,7 +139,7 @@ def group_products(
         number: number of groups.
 
     Returns:
-        The products, float64 [C, G, C, G]; the groups' sizes [G]; their losses [C, G].
+        Inner products float64 [C, G, C, G], sizes of groups [G], and losses of groups [C, G].
     """
     matrix: Tensor | None = None
     sizes, losses = np.zeros(number), np.zeros((len(COMPONENTS), number))

@@ -198,7 +198,7 @@ class Transformer:
         """Logits [S, R, V] after one more token for each row.
 
         Args:
-            tensors: the net's tensors, see `tensors`.
+            tensors: result of `tensors`.
             tokens: int64 [S, R].
             cache: cache of the previous tokens.
         """

@@ -32,7 +32,7 @@ class Measured:
 def measure(rows: pd.DataFrame, metric: Metric, arm: str) -> Measured:
     """Compute the metric for every seed of an arm.
 
-    Missing cells are ignored, so the end of a sparse column is its last logged value.
+    Missing values are ignored, so that the last value of a sparse column is its last logged value.
 
     Args:
         rows: rows with columns step and seed, in step order.

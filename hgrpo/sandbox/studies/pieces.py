@@ -13,9 +13,9 @@ _PIECES = "hgrpo.sandbox"
 
 @dataclass(frozen=True)
 class Piece:
-    """`settings` and `trains` are paths such as "rl.train.Trainer".
+    """A piece of the sandbox. `settings` and `trains` are paths such as "rl.train.Trainer".
 
-    `trains` is a function from settings to rows, or a class with a method `run`.
+    `trains` refers to a function that maps settings to rows, or to a class with a method `run`.
     """
 
     settings: str

@@ -233,10 +233,10 @@ def _published(study: SandboxStudy, pair: Pair) -> float:
 
 
 def _verdict(line: Mapping[str, object], metric: Metric) -> str:
-    """The verdict: equivalence within the margin, else a difference, else neither.
+    """The verdict on a pair: equivalent, different or undecided.
 
-    Equivalence has priority, because a difference below the declared margin is irrelevant even if
-    it is significant.
+    `equivalent` takes precedence, because a difference below the declared margin is irrelevant even
+    if it is significant.
     """
     if line["n_seeds"] == 1:
         return "one seed"

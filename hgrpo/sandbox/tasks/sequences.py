@@ -1,7 +1,8 @@
 """Sequence tasks: an input, a separator, and an output of equal length with one right answer.
 
-Inputs are `seq_len` tokens below `vocab_size`. The separator has the next id and is a possible
-action, but never right. format_answer has one more token, the tag, which must come first.
+Inputs are `seq_len` tokens below `vocab_size`. The separator has the id `vocab_size`. It is a
+possible action, but is never right. The task format_answer has one more token, the tag, with which
+the output must begin.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,8 @@
 """Metrics of a set of answers under unknown weights of the two rewards.
 
-Sets are float [..., M, 2]; `available` [..., V, 2] holds the rewards of all possible answers. The
-value of a set depends only on which of the V actions occur in it, so expectations over sets of
-independent answers are sums over the 2^V subsets of actions.
+Sets are float [..., M, 2], and `available` [..., V, 2] contains the rewards of all possible
+answers. The value of a set depends only on which of the V actions it contains. Expectations over
+sets of independent answers are therefore sums over the 2^V subsets of actions.
 """
 
 import torch
