@@ -4,8 +4,8 @@ The variance of a mean difference is the sum of two variances. The variance betw
 estimated from all arms of the study (`run_spread`). The variance between tasks is
 s^2(task means) / tasks. It includes the noise of single games, so the sum is biased upwards. The
 degrees of freedom are those of the variance between runs, because a study has few runs and many
-tasks (Satterthwaite 1946, "An Approximate Distribution of Estimates of Variance Components",
-https://doi.org/10.2307/3002019).
+tasks. See Satterthwaite 1946, "An Approximate Distribution of Estimates of Variance Components",
+https://doi.org/10.2307/3002019, for degrees of freedom of sums of variances.
 """
 
 from collections.abc import Mapping, Sequence

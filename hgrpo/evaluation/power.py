@@ -105,7 +105,7 @@ def repeats_alike(estimate: Estimate, verdict: str, family: int, level: float = 
     """Probability that a repeat of the study reaches the same verdict on a comparison.
 
     The observed difference is used as the true difference. For the verdicts `better` and `worse`,
-    it is too large on average, and the resulting probability is therefore too high.
+    it overestimates the true difference on average, so the resulting probability is too high.
 
     Args:
         verdict: better, worse or inconclusive. For any other verdict, the result is NaN.

@@ -137,8 +137,8 @@ def compute(
 ) -> None:
     """Compute the credit, and store it in `computation`.
 
-    No credit but a note is stored if the assigner plays episodes and `groups` is empty, or if it
-    declares `may_be_unreachable` and raises a UserError.
+    Only a note is stored, without credit, if the assigner plays episodes and `groups` is empty, or
+    if the assigner declares `may_be_unreachable` and raises a UserError.
 
     Args:
         groups: from `groups_for`, the first groups of `rollouts`.
@@ -168,7 +168,7 @@ def compute(
             rows += [row for group in assign_all(assigner, part) for row in group]
             on_done(sum(len(group.trajectories) for group in part))
     except UserError as error:
-        # An unreachable service of one method must not stop the comparison of the others.
+        # If one method's service is unreachable, the other methods are still compared.
         if not declared.may_be_unreachable:
             raise
         computation.note = f"left out: {error}"

@@ -58,7 +58,7 @@ def by_sequence(
     ranks: Ranks,
     name: str,
 ) -> list[Tensor]:
-    """Compute values [N] of each sequence's sampled tokens, with micro-batches shared among ranks.
+    """Compute values [N] of each sequence's sampled tokens. Micro-batches are divided among ranks.
 
     Args:
         compute: maps a micro-batch to the concatenated values of its sampled tokens.

@@ -138,8 +138,8 @@ def resume_key(settings: Mapping[str, object], base: Path, inputs: Iterable[Path
 
     Args:
         settings: configuration, code hash, seed etc., as JSON types.
-        base: folder of the base model. If its summary contains a digest, the weights are not read,
-            which would take long. Otherwise, all files in the folder are read.
+        base: folder of the base model. If its summary contains a digest, this digest is used, so
+            that gigabytes need not be read. Otherwise, all files in the folder are read.
         inputs: the other input files of the run.
 
     Raises:

@@ -145,7 +145,7 @@ class Question:
 
     @property
     def judge(self) -> tuple[object, ...]:
-        """All fields except the trajectories."""
+        """All fields except for the trajectories, which identify the judge."""
         prompt = self.environment, self.variant, self.version
         return *prompt, self.endpoint, self.model, float(self.temperature)
 

@@ -76,7 +76,7 @@ def fit(
 
     Returns:
         The log: one row for the initial weights (epoch -1, phase "start", no training losses),
-        followed by one row per epoch. Early stopping skips epochs.
+        followed by one row per epoch. There are no rows for epochs that early stopping skips.
 
     Raises:
         TrainingError: a training loss, or the initial loss, is not finite.

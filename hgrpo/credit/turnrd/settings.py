@@ -146,7 +146,7 @@ class Settings(ToGoSettings):
 
     @property
     def sums_to(self) -> SumsTo:
-        """ "return", unless values are subtracted from credit or credit of later turns is added."""
+        """ "return", or "" if credit depends on values (`value_baseline`) or `to_go` is set."""
         return "" if self.readout == "value_baseline" or self.to_go is not None else "return"
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:

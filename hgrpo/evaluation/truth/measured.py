@@ -14,7 +14,7 @@ from hgrpo.evaluation.truth.resampling import resamples
 from hgrpo.evaluation.truth.table import clear, sketches_of
 
 INADMISSIBLE, NO_WORD, OTHER = "(not admissible)", "(no word)", "(other)"
-# Number of the most common kinds of action to keep; all others are merged into `OTHER`.
+# Only this number of the most common kinds of action is kept. Others are merged into `OTHER`.
 KINDS = 12
 _LETTERS = re.compile(r"[^\W\d_]+")
 # Labels of rows that are not about a method, and values of the column `beats_shuffled`.

@@ -28,7 +28,7 @@ CLEAR = 3.0
 
 
 def truth_schema(sketch: int) -> pa.Schema:
-    """The columns of truth.parquet, with sketches of `sketch` numbers."""
+    """The columns of truth.parquet, whose sketches have the width `sketch`."""
     columns = [("continuations", pa.int32()), *((name, pa.float64()) for name in NUMBERS)]
     columns += [(SKETCH, pa.list_(pa.float32(), sketch))]
     return pa.schema([*PLACE, *(pa.field(*column) for column in columns)])

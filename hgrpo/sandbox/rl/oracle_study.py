@@ -27,7 +27,7 @@ _AT_ONCE = 64
 def study(
     trainer: Trainer, steps: Sequence[int], advance: Callable[[int], object] = lambda step: None
 ) -> list[Row]:
-    """Train, and return a row for each sample of each seed at each of `steps`."""
+    """Train; return one row per sample and seed, for the batch at each step in `steps`."""
     rows: list[Row] = []
     for step in sorted(set(steps)):
         while trainer.step < step:

@@ -25,7 +25,7 @@ from hgrpo.sandbox.vpo.set_metrics import (
     worst_regret,
 )
 
-# Numbers of answers to pool over sets, which do not depend on the set size.
+# Numbers k of answers that are pooled over sets. They do not depend on the set size.
 _POOLS = (1, 3, 9)
 _REFERENCE_SETS = 12
 
