@@ -128,15 +128,17 @@ def note_contents(made: Mapping) -> None:
             path.write_text(f"{made['key']}\n", encoding="utf-8")
 
 
-def contents(job: Mapping) -> str | None:
+def contents(job: Mapping, unpacked: Path = STORE) -> str | None:
     """Hash a job like its key, but with the contents of its inputs; None if an input is missing.
+
+    Inputs that are not in the folder `unpacked` are read from the store.
 
     Raises:
         UserError: an input was edited since its job wrote it.
     """
     try:
         inputs = {
-            name: [[path.partition("/")[2], _digest_of(path)] for path in paths]
+            name: [[path.partition("/")[2], _digest_of(path, unpacked)] for path in paths]
             for name, paths in job["inputs"].items()
         }
     except OSError:
@@ -144,9 +146,10 @@ def contents(job: Mapping) -> str | None:
     return settings_digest({name: job[name] for name in HASHED} | {"inputs": inputs})
 
 
-def _digest_of(path: str) -> str:
+def _digest_of(path: str, unpacked: Path) -> str:
+    store = unpacked if (unpacked / path).exists() else STORE
     key, _, name = path.partition("/")
-    entry, digest = STORE / key, sha256(STORE / path)
+    entry, digest = store / key, sha256(store / path)
     # If results are in a bucket, the record of the input's job may be missing.
     files = read_made(entry)["files"] if (entry / MADE).is_file() else {}
     if files.get(name, digest) != digest:

@@ -71,7 +71,9 @@ def test_exported_arms_are_finished_where_they_are_imported(exported, shared):
     assert known == []
     for key in new:
         assert (STORE / key / MADE).read_bytes() == (exported / STORE / key / MADE).read_bytes()
-        for name in read_made(STORE / key)["files"]:
+        made = read_made(STORE / key)
+        assert (STORE / "code" / f"{made['code']}.json").is_file()
+        for name in made["files"]:
             there = exported / STORE / key / name
             assert (STORE / key / name).read_bytes() == there.read_bytes()
     # A run makes what is left, and no round of the arm.
@@ -230,6 +232,7 @@ def test_edited_settings_are_refused(plan, shared):
         lambda made: made | {"files": made["files"] | {"../../outside": "0"}},
         lambda made: made | {"files": made["files"] | {"/outside": "0"}},
         lambda made: made | {"contents": "../../outside"},
+        lambda made: made | {"contents": "0" * 16},
         lambda made: made | {"key": "0" * 16},
         lambda made: made | {"host": 3},
     ],
