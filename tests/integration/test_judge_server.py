@@ -341,7 +341,7 @@ def test_a_mistaken_fault_is_named(fault):
         check=False,
     )
     assert done.returncode == 2
-    assert f"{fault!r} is not NAME=SHARE" in done.stderr
+    assert f"{fault!r}: expected NAME=SHARE" in done.stderr
 
 
 def test_the_help_shows_every_fault_with_an_example():

@@ -186,7 +186,8 @@ def test_a_tokenizer_of_neither_format_is_refused(command, source, tmp_path, cap
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
 def test_a_missing_file_is_named(command, source, capsys, name):
     (source / name).unlink()
-    assert f"path: {source}: no {name} there" in refused(command, capsys, source)
+    message = refused(command, capsys, source)
+    assert f"path: {source}: " in message and name in message
 
 
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "weights.pt"])

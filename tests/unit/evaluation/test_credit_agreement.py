@@ -233,7 +233,7 @@ def test_the_pictures_show_a_win_and_a_loss_of_one_task(out):
     assert set(index) == {"agreement", "gallery"}
     caption = index["agreement"]["caption"]
     assert "Omitted because their credit does not vary: flat label." in caption
-    assert "unfitted label: no fitted model" in caption
+    assert "unfitted label: no model is fitted yet" in caption
 
 
 def test_the_same_rollouts_give_the_same_bytes(out, study, tmp_path):

@@ -83,7 +83,7 @@ OPD = [
     ({"phases": [{"rule": {"k": 3}}]}, "phases.0.rule.k: unknown key"),
     (top_k("OPDTopKTail", k=0), "phases.0.rule.k: input should be"),
     # Needs of losses.
-    (top_k("OPDTopKRenormalised", k=1), "OPDTopKRenormalised requires a top_k above 1; given"),
+    (top_k("OPDTopKRenormalised", k=1), "OPDTopKRenormalised requires a top_k above 1"),
     (top_k("OPDTopKReverseKL", k=3), "OPDTopKReverseKL requires a top_k below the number"),
     (top_k("OPDPG"), "OPDPG requires ratios other than 1"),
 ]
@@ -92,7 +92,7 @@ VPO = [
     ({"rule": {"draws": 0}}, "rule.draws"),
     # Needs of rules.
     ({"group_size": 1}, "requires groups (group_size above 1)"),
-    ({"method": "ScalarGRPO"}, "ScalarGRPO requires sets of one answer"),
+    ({"method": "ScalarGRPO"}, "ScalarGRPO requires single answers"),
     ({"method": "MultiRLVR", "num_candidates": 1}, "MultiRLVR requires sets of several answers"),
     ({"inner_epochs": 1}, "VPOGRPO requires ratios other than 1"),
 ]

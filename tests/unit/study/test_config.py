@@ -207,7 +207,7 @@ MISTAKES = [
         {"training": {"minibatches": 257}},
         "training.minibatches: 257: a batch",
     ),
-    ("studies", {"training": {"gae": {"gamma_high": 0.5}}}, "training.gae.gamma_high: 0.5 is read"),
+    ("studies", {"training": {"gae": {"gamma_high": 0.5}}}, "training.gae.gamma_high: 0.5 "),
     (
         "studies",
         {"rounds": 3, "training": {"stops": {"reward_collapse": {}}}},

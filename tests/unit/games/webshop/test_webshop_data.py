@@ -134,7 +134,7 @@ def without_extra(monkeypatch) -> None:
 
 def test_fetching_without_its_packages_names_them(tmp_path, monkeypatch):
     without_extra(monkeypatch)
-    with pytest.raises(UserError, match=r"^products.download: .* \(pip install requests tenacity"):
+    with pytest.raises(UserError, match=r"^products.download: .* pip install requests tenacity"):
         data_files(config(folder=str(tmp_path), download=True))
 
 
