@@ -157,10 +157,12 @@ def _alone(row: Mapping[str, Any]) -> str:
     equal = row["difference"] == row["lower"] == row["upper"] == 0
     difference = "0" if equal else _difference(row)
     if row["kind"] == "identical":
-        return f"{row['arm']} and {row['against']} differ only by rounding: {difference}."
-    luck = "" if row["lower"] <= 0 <= row["upper"] else "; 5 % of such intervals exclude 0"
+        return f"`{row['arm']}` and `{row['against']}` differ only by rounding: {difference}."
+    luck = (
+        "" if row["lower"] <= 0 <= row["upper"] else "; by chance 5 % of such intervals exclude 0"
+    )
     arm = row["against"]
-    return f"Difference between {arm} with other seeds and {arm}, not paired: {difference}{luck}."
+    return f"`{arm}` with other seeds minus `{arm}`, not paired: {difference}{luck}."
 
 
 def matrix(study: SandboxStudy, arms: pd.DataFrame) -> str:

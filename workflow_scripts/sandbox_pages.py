@@ -165,7 +165,7 @@ def runs_page(studies: Mapping[str, Path]) -> str:
 
 def _study(name: str, study: SandboxStudy, path: Path) -> str:
     lines = [f"\n## {name}\n", f"{study.question}\n", f"Base settings: {_settings(study.base)}\n"]
-    lines += ["| arm | changes to the base settings | code of its rule |", "|---|---|---|"]
+    lines += ["| arm | changes | code of its rule |", "|---|---|---|"]
     for label, settings in resolve(study, str(path)).items():
         changes = study.overrides()[label]
         rules = [f"`{each.removeprefix('hgrpo.formulas.')}`" for each in rule_classes(settings)]
