@@ -27,7 +27,7 @@ class PhaseOfRun:
 
 NEEDS: dict[str, Need[PhaseOfRun]] = {
     "several_tokens": Need(
-        "a top_k above 1, because the probability of a single token among itself is always 1",
+        "a top_k above 1, because a single renormalised token always has probability 1",
         lambda phase: phase.rule.k > 1,
     ),
     "truncates": Need(
