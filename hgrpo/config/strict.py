@@ -46,4 +46,4 @@ def refuse_unread(section: Strict, *knobs: tuple[str, bool, str], prefix: str = 
     for name, read, reader in knobs:
         value = getattr(section, name)
         if not read and value != type(section).model_fields[name].default:
-            raise ValueError(f"{prefix}{name}: {value} is read only with {reader}")
+            raise ValueError(f"{prefix}{name}: {value} has an effect only with {reader}")

@@ -225,8 +225,8 @@ MISTAKES = [
     ("methods/flatGRPO", {"alpha": 0.5}, "alpha: credit.kind 'flat' requires 1.0, not 0.5: its"),
     ("methods/Progressive", {"training": {"learning": 1}}, "training.learning: unknown key"),
     ("models/tiny", {"path": "somewhere"}, "tiny: set exactly one of `tiny`, `path`"),
-    ("models/tiny", {"system": "Be brief."}, "system: Be brief. is read only with"),
-    ("models/tiny", {"lora": {"rank": 64}}, "lora.rank: 64 is read only with adapt: lora"),
+    ("models/tiny", {"system": "Be brief."}, "system: Be brief. has an effect only with"),
+    ("models/tiny", {"lora": {"rank": 64}}, "lora.rank: 64 has an effect only with adapt: lora"),
     (
         "models/tiny",
         {"adapt": "lora", "lora": {"targets": ["q_proj", "lm_head"]}},
