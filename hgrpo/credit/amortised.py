@@ -50,11 +50,14 @@ class Settings(CreditSettings):
 
     counterfactual: CounterfactualSettings | None = Field(
         CounterfactualSettings(share_of_groups=0.25),
-        description="selection of the turns from which continuations are played; null: no "
+        description="how to choose the turns from which continuations are played; null: no "
         "continuations are played, and no value function is fitted",
     )
     half_life: float | None = Field(
-        2.0, gt=0, description="rounds after which a value's weight is halved; null: no decay"
+        2.0,
+        gt=0,
+        description="number of rounds after which the weight of a turn in the fit is halved; "
+        "null: no decay",
     )
     validation_share: float = Field(
         0.2, gt=0, lt=0.5, description="share of tasks held out to select the ridge penalty"

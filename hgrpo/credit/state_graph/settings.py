@@ -22,19 +22,22 @@ class Key(Strict):
 
     state: Literal["obs", "obs_cmds", "struct", "page", "sim", "hidden"] = Field(
         "struct",
-        description="what must be equal in equal states. obs: observation; obs_cmds: observation "
-        "and commands; struct: fingerprint of state and commands from the environment; page: "
-        "observation with whitespace collapsed. What must be similar: sim: observation; hidden: "
-        "hidden state of the policy",
+        description="states are equal if this is equal: obs: the observation; obs_cmds: "
+        "observation and commands; struct: the environment's fingerprint of state and commands; "
+        "page: the observation with whitespace collapsed. Or if this is similar: sim: the "
+        "observation; hidden: the policy's hidden state",
     )
     noop: Literal["raw", "carry"] = Field(
-        "carry", description="carry: the state after an inadmissible action is the state before it"
+        "carry",
+        description="state after an inadmissible action. raw: a new state from its "
+        "observation; carry: the state before the action",
     )
     theta: float = Field(
         0.9,
         gt=0,
         le=1,
-        description="sim: minimum similarity of two texts in a state; hidden: minimum cosine",
+        description="sim: minimum similarity of the texts of a state; hidden: minimum cosine "
+        "similarity",
     )
     history: int = Field(0, ge=0, description="number of previous states that must also be equal")
     history_actions: bool = Field(
@@ -60,14 +63,15 @@ class Term(Strict):
         "bellman: Bellman backups over the group's transitions; dist: `base`^(distance to success)"
     )
     credit: Literal["traj", "G-V", "Q-V", "td", "gain", "succ", "dist_pow", "logratio"] = Field(
-        description="credit of a turn from its return-to-go G, action value Q, state value V and "
-        "next state's value V'. traj: the rollout's advantage; G-V, Q-V: this difference; td: "
-        "gamma V' - V; gain: V' - V; succ, dist_pow: V'; logratio: log(V' / V)"
+        description="credit of a turn with return-to-go G, action value Q, state value V and next "
+        "state's value V'. traj: the rollout's advantage; G-V, Q-V: this difference; td: gamma V' "
+        "- V; gain: V' - V; succ, dist_pow: V'; logratio: log(V' / V)"
     )
     gamma: float = Field(0.95, gt=0, le=1, description="discount factor per turn")
     exp: Literal[0, 1] = Field(
         0,
-        description="mc_mean: exponent of gamma in a success's last turn; dist: added to distances",
+        description="mc_mean: exponent of gamma in the last turn of a success; dist: constant "
+        "added to distances",
     )
     depth: Annotated[int, Field(ge=0)] | Literal["inf"] = Field(
         "inf",
@@ -117,7 +121,9 @@ class Term(Strict):
         "and by the share of its return variance that is between actions; null: do not multiply",
     )
     gae: Literal["none", "instances", "distinct", "path"] = Field(
-        "none", description="td: which later TD errors to add, see `with_later_errors` in values.py"
+        "none",
+        description="td: which later TD errors are added, see `with_later_errors` in "
+        "hgrpo/credit/state_graph/values.py",
     )
     gae_lambda: float = Field(0.95, ge=0, le=1, description="td: lambda of the later TD errors")
     scope: Literal["state", "task", "none"] = Field(
@@ -125,17 +131,18 @@ class Term(Strict):
     )
     std: Literal["none", "sample", "pop", "mu_pop"] = Field(
         "sample",
-        description="standard deviation used as divisor. none: only centre; sample: with n - 1; "
-        "pop: with n; mu_pop: around 0, with weights `mu`, and do not centre",
+        description="normalisation of credit within `scope`. none: centre; sample, pop: centre "
+        "and divide by the sample or population standard deviation; mu_pop: divide by the "
+        "deviation around 0, with weights `mu`",
     )
     floor: float | None = Field(
         None, gt=0, description="divide by max(deviation, floor); null: divide by deviation + 1e-6"
     )
     gate: Literal["visits2", "actions2", "sign"] = Field(
         "visits2",
-        description="states that get credit. visits2: those with at least two visits; actions2: "
-        "those with at least two actions; sign: all, but a single visit gets the sign of its "
-        "credit",
+        description="states that get credit. visits2: states with at least two visits; actions2: "
+        "states with at least two actions; sign: all states, but a single visit gets only the "
+        "sign of its credit",
     )
     weight: float = Field(1.0, gt=0, description="weight of the term in the step advantage")
 
@@ -204,18 +211,20 @@ class TrajectoryTerm(Strict):
     weight: float = Field(1.0, ge=0, description="weight of the trajectory's advantage; 0: omit it")
     mode: Literal["mean_std", "mean", "loo"] = Field(
         "mean_std",
-        description="advantage from scores. mean_std: z-score; mean: score minus mean; loo: score "
-        "minus the mean of all other scores (RLOO)",
+        description="advantage from the rollouts' scores. mean_std: z-score; mean: score minus "
+        "mean; loo: score minus the mean of all other scores (RLOO)",
     )
     rows: Literal["once", "cross_steps", "alive"] = Field(
         "once",
-        description="sample of the statistics. once: rollouts; cross_steps: turns, so that long "
-        "rollouts have more weight; alive: for each turn number, the rollouts that reached it",
+        description="what the mean and deviation are computed over. once: rollouts; cross_steps: "
+        "turns, so that long rollouts have more weight; alive: for each turn number, the rollouts "
+        "that reached it",
     )
     lone: Literal["zero", "return", "group"] = Field(
         "zero",
-        description="loo: advantage at a turn number that only one rollout reached. zero: 0, which "
-        "is biased; return: its score; group: its score minus the mean score of all other rollouts",
+        description="loo: advantage at a turn number that only one rollout reached. zero: 0, "
+        "which is biased; return: the rollout's score; group: its score minus the mean score of "
+        "all other rollouts",
     )
 
     @model_validator(mode="after")
@@ -241,27 +250,27 @@ class Settings(CreditSettings):
 
     timeout: Literal["fail", "observed", "drop", "clamp"] = Field(
         "fail",
-        description="successor of the last turn of a truncated rollout. fail: the failure state; "
-        "observed: the state observed after it; drop: unknown, so the turn is excluded from "
-        "statistics; clamp: the state observed after it, with value 0",
+        description="next state of the last turn if the rollout was truncated. fail: the failure "
+        "state; observed: the final observed state; drop: unknown, so the turn is excluded from "
+        "statistics; clamp: the final observed state, with value 0",
     )
     failure: Literal["absorb", "observed"] = Field(
         "absorb",
-        description="successor of the last turn if the environment ends a rollout without success. "
-        "absorb: the failure state; observed: the state observed after it",
+        description="next state of the last turn if the environment ended the rollout without "
+        "success. absorb: the failure state; observed: the final observed state",
     )
     scale: float = Field(1.0, gt=0, description="reward of a success; a failure earns 0")
     invalid: Literal["none", "row", "propagate", "succ"] = Field(
         "none",
-        description="quantity that is reduced by `penalty` for an inadmissible action. row: return "
-        "and score of its turn; propagate: score of its rollout; succ: value of its successor",
+        description="what an inadmissible action reduces by `penalty`. none: nothing; row: return "
+        "and score of its turn; propagate: score of its rollout; succ: value of its next state",
     )
     penalty: float = Field(0.1, gt=0, description="penalty of `invalid`, in units of `scale`")
     trajectory: TrajectoryTerm = Field(TrajectoryTerm(), description="the trajectory's advantage")
     mixture: Literal["sum", "renormalise_present"] = Field(
         "sum",
-        description="sum: weighted sum of the terms; renormalise_present: weighted mean of the "
-        "terms that are present at the turn",
+        description="how terms are combined. sum: weighted sum; renormalise_present: weighted "
+        "mean of the terms that are present at the turn",
     )
     drop_zero: bool = Field(False, description="whether terms with credit 0 count as absent")
     terms: list[Term] = Field([], description="summands of the step advantage")

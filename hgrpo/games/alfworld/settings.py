@@ -112,7 +112,7 @@ class SearcherSettings(ExpertSettings):
         "listing", description="order of visits: as listed in the opening text, or shuffled"
     )
     random_pick: Share = Field(
-        0.3, description="probability of drawing the next receptacle at random instead"
+        0.3, description="probability of choosing the next receptacle at random"
     )
     dawdle: Share = Field(
         0.1, description="probability of an idle look, inventory or examine before each stop"
@@ -122,7 +122,7 @@ class SearcherSettings(ExpertSettings):
         0.6, description="probability of closing an opened receptacle before leaving"
     )
     walkthrough_share: Share = Field(
-        0.0, description="share of `trajectories` that replay the stored walkthrough instead"
+        0.0, description="share of `trajectories` that replay the game's stored walkthrough"
     )
 
 
@@ -155,6 +155,7 @@ class AlfworldSettings(EnvSettings):
     def _sized(self) -> "AlfworldSettings":
         if self.games.generate is not None and None in self.panels.model_dump().values():
             raise ValueError(
-                "panels of generated games require a size; null is allowed only with a folder"
+                "panels: a panel of generated games requires a size; null is allowed only with a "
+                "folder"
             )
         return self

@@ -99,7 +99,10 @@ VPO = [
 PEDAGOGY = [
     ({"answer_len": 4}, "answer_len 4 exceeds completion_len 3"),
     ({"rule": {"penalty": "mean", "beta": 2.0}}, "beta: 2.0 has an effect only with penalty spike"),
-    ({"rule": {"imitation": "plain", "kappa": 2.0}}, "kappa: 2.0 has an effect only with imitation"),
+    (
+        {"rule": {"imitation": "plain", "kappa": 2.0}},
+        "kappa: 2.0 has an effect only with imitation",
+    ),
     # Needs of rules.
     ({"group_size": 1}, "requires groups (group_size above 1)"),
     ({"method": "TeacherRL", "teacher_steps": 0}, "TeacherRL requires a teacher that learns"),
