@@ -32,7 +32,7 @@ def read(
     except FileNotFoundError:
         raise UserError(f"{path}: {missing}") from None
     except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"{path}: damaged, or not a Parquet file ({one_line(error)})") from None
+        raise UserError(f"{path}: expected an undamaged Parquet file ({one_line(error)})") from None
 
 
 def check_numbers(table: "pa.Table", path: Path, optional: Collection[str] = ()) -> "pa.Table":
@@ -56,5 +56,5 @@ def check_numbers(table: "pa.Table", path: Path, optional: Collection[str] = ())
             keys = [key for key in ("task_id", "rollout", "turn") if key in table.column_names]
             where = " ".join([f"{path}: row {row}", *(f"{key} {table[key][row]}" for key in keys)])
             expected = "a finite number" + (" or null" if name in optional else "")
-            raise UserError(f"{where}: {name} is {values[place]}; {expected} was expected")
+            raise UserError(f"{where}: {name}: expected {expected}, got {values[place]}")
     return table.replace_schema_metadata()

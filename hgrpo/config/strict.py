@@ -28,7 +28,6 @@ class Strict(BaseModel):
 
 
 def _kinds(annotation: object) -> list[object]:
-    """The types in an annotation, including those in lists and unions."""
     inside = get_args(annotation)
     return [kind for each in inside for kind in _kinds(each)] if inside else [annotation]
 

@@ -40,7 +40,6 @@ class ObjectiveConfig(KindSection):
 
 @cache
 def _without_shared(rule: type[Rule]) -> type[Strict]:
-    """The rule's settings, except the shared ones from `training`."""
     if not rule.of_training:
         return rule
     fields = {

@@ -73,7 +73,7 @@ class KlConfig(Strict):
     @model_validator(mode="after")
     def _is_a_range(self) -> Self:
         if self.adaptive and self.minimum > self.maximum:
-            raise ValueError(f"minimum: {self.minimum:g} is above maximum, {self.maximum:g}")
+            raise ValueError(f"minimum: {self.minimum:g} must not exceed maximum: {self.maximum:g}")
         return self
 
 
@@ -117,9 +117,7 @@ class CriticConfig(Strict):
         1.0, gt=0, description="maximum gradient norm; larger gradients are scaled down"
     )
     warmup_steps: int = Field(
-        0,
-        ge=0,
-        description="initial steps of a run that train only the critic",
+        0, ge=0, description="initial steps of a run that train only the critic"
     )
 
 
@@ -240,8 +238,7 @@ class TrainingConfig(Strict):
         "no scaling",
     )
     filter: FilterConfig | None = Field(
-        None,
-        description="selection of the groups or trajectories to train on; null: all",
+        None, description="selection of the groups or trajectories to train on; null: all"
     )
     stops: StopConfig = Field(
         StopConfig(), description="rules for early stopping of a run; all off by default"
@@ -281,9 +278,9 @@ class TrainingConfig(Strict):
         if self.filter and (setting := self.filter.compares):
             compares.append(f"filter.{setting} compares the trajectories of a group")
         if self.stops.reward_collapse:
-            compares.append("stops.reward_collapse: compares the trajectories of a group")
+            compares.append("stops.reward_collapse compares the trajectories of a group")
         if compares and self.rollouts_per_task == 1:
-            raise ValueError(f"{compares[0]}, so rollouts_per_task must be above 1")
+            raise ValueError(f"{compares[0]}, so `rollouts_per_task` must be at least 2")
         return self
 
     @property

@@ -236,7 +236,7 @@ def greedy_validation(summary: Path) -> float:
     try:
         return float(json.loads(summary.read_bytes())["success"]["validation T=0"])
     except (OSError, ValueError, KeyError, TypeError):
-        raise UserError(f"{summary}: no greedy success on the validation panel") from None
+        raise UserError(f"{summary}: greedy success on the validation panel is missing") from None
 
 
 def stop_row(state: StopState, config: StopConfig) -> dict[str, float | None]:

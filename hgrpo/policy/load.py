@@ -98,7 +98,6 @@ def _load_whole(config: ModelConfig, base: Path, adapter: Path | None) -> "PreTr
 def _with_lora(
     model: "PreTrainedModel", settings: LoraConfig, adapter: Path | None, seed: int
 ) -> nn.Module:
-    """Add the saved LoRA adapter, or a new one, to the model."""
     # Imported here because it takes seconds and full tuning does not need it.
     import peft
 
@@ -154,4 +153,4 @@ def _check_targets(model: "PreTrainedModel", targets: Iterable[str]) -> None:
     for target in targets:
         if not any(f".{name}".endswith(f".{target}") for name in matrices):
             known = ", ".join(sorted({name.rpartition(".")[2] for name in matrices}))
-            raise UserError(f"lora.targets: {target!r}: no such module; known: {known}")
+            raise UserError(f"lora.targets: the base has no module {target!r}; known: {known}")

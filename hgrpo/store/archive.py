@@ -40,7 +40,7 @@ def pack(jobs: Iterable[Planned], target: Path) -> list[str]:
             for name, digest in made["files"].items():
                 path = STORE / key / name
                 if not path.is_file() or sha256(path) != digest:
-                    raise UserError(f"{path}: changed since its job wrote it")
+                    raise UserError(f"{path}: the file has changed since its job wrote it")
                 archive.add(path, f"{key}/{name}", filter=without_origin)
             # Written last, as in the store, because it marks the result as complete.
             archive.add(STORE / key / MADE, f"{key}/{MADE}", filter=without_origin)
@@ -104,12 +104,12 @@ def _extract(archive: Path, place: Path) -> None:
         with tarfile.open(archive, "r:") as opened:
             for member in tqdm(opened, desc="import", unit="file", disable=None):
                 if not member.isreg() or not name.fullmatch(member.name):
-                    raise UserError(f"{archive}: {member.name}: does not belong to a result")
+                    raise UserError(f"{archive}: {member.name} does not belong to a result")
                 opened.extract(member, place, filter="data")
     except FileNotFoundError:
         raise UserError(f"{archive}: no such file") from None
     except (tarfile.TarError, OSError, EOFError, ValueError) as error:
-        raise UserError(f"{archive}: damaged, or not an uncompressed .tar ({error})") from None
+        raise UserError(f"{archive}: expected an undamaged, uncompressed .tar ({error})") from None
 
 
 def _files(entry: Path) -> set[str]:
@@ -125,7 +125,7 @@ def _read(entry: Path) -> dict:
         raise ValueError(f"{entry.name}: its key does not match its record")
     for name, digest in made["files"].items():
         if sha256(entry / name) != digest:
-            raise ValueError(f"{entry.name}/{name}: changed since its job wrote it")
+            raise ValueError(f"{entry.name}/{name} has changed since its job wrote it")
     return made
 
 
@@ -135,7 +135,7 @@ def _check_whole(mades: dict[str, dict], place: Path) -> None:
     named = {path.partition("/")[0] for path in inputs} | {path.name for path in place.iterdir()}
     lacking = named - mades.keys() - {_SETTINGS}
     if any(not (STORE / key / MADE).is_file() for key in lacking):
-        raise ValueError("an ancestor of a job is missing")
+        raise ValueError("a job with required inputs is missing")
     for path in (place / _SETTINGS).glob("*"):
         if settings_digest(json.loads(path.read_bytes())) != path.stem:
             raise ValueError(f"{_SETTINGS}/{path.name}")

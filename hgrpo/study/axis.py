@@ -56,7 +56,7 @@ class Axis(Strict):
         texts = [as_text(value) for value in values]
         twice = sorted({text for text in texts if texts.count(text) > 1})
         if twice:
-            raise ValueError(f"{', '.join(twice)}: duplicate; list each value once")
+            raise ValueError(f"{', '.join(twice)}: duplicates; list each value once")
         if len(values) < 2:
             raise ValueError("an axis requires at least two values")
         return values

@@ -27,7 +27,7 @@ class Variant(BaseModel):
 def _unique(values: list) -> list:
     twice = {value for value in values if values.count(value) > 1}
     if twice:
-        raise ValueError(f"{', '.join(map(str, sorted(twice)))}: duplicate; list each value once")
+        raise ValueError(f"{', '.join(map(str, sorted(twice)))}: duplicates; list each value once")
     return values
 
 
@@ -45,8 +45,8 @@ class StudyConfig(Strict):
     )
     mine: list[Name] = Field(
         [],
-        description="names of your own methods, which are added to `methods`; the report's "
-        "headline begins with them",
+        description="your own methods, which are added to `methods`; the report's headline begins "
+        "with them",
     )
     variants: dict[Name, Variant] = Field(
         default_factory=dict,
@@ -68,9 +68,7 @@ class StudyConfig(Strict):
         "least five",
     )
     rounds: int = Field(
-        5,
-        ge=1,
-        description="rounds of reinforcement learning; round 0 is the SFT policy",
+        5, ge=1, description="rounds of reinforcement learning; round 0 is the SFT policy"
     )
     reference: str = Field(
         "flatGRPO", description="the baseline method: every other method is compared with it"

@@ -124,7 +124,8 @@ def concatenate(parts: Sequence[Path], target: Path) -> None:
                 table = pq.read_table(part, **parquet.READ)
             except OSError as error:
                 raise UserError(
-                    f"{part}: damaged ({one_line(error)}); delete its folder to restart the round"
+                    f"{part}: the file is damaged ({one_line(error)}); delete its folder to "
+                    "restart the round"
                 ) from None
             writer = writer or pq.ParquetWriter(target, table.schema, **parquet.WRITE)
             writer.write_table(table)
@@ -160,14 +161,14 @@ def _read(path: Path, schema: pa.Schema, columns: Sequence[str], step: int | Non
         for name in columns_read:
             if types.get(name) != schema.field(name).type:
                 raise UserError(
-                    f"{path}: not a table of a round: expected type {schema.field(name).type} for "
-                    f"column {name}, got {types.get(name)}"
+                    f"{path}: the file is not a table of a round: expected type "
+                    f"{schema.field(name).type} for column {name}, got {types.get(name)}"
                 )
         table = pq.read_table(
             path, columns=list(columns), filters=rows, partitioning=None, **parquet.READ
         )
     except FileNotFoundError:
-        raise UserError(f"{path}: missing") from None
+        raise UserError(f"{path}: the file is missing") from None
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: damaged, or not a table of a round ({one_line(error)})") from None
     return parquet.check_numbers(table, path, optional=("target", "credit", "advantage"))

@@ -72,7 +72,7 @@ class Settings(ToGoSettings):
     )
     temperature: float = Field(0.0, ge=0, le=2, description="sampling temperature of the judge")
     timeout_s: float = Field(
-        30.0, gt=0, description="timeout of the connection and of each read, in seconds"
+        30.0, gt=0, description="timeout in seconds of the connection, and of each read"
     )
     retries: int = Field(3, ge=0, description="maximum retries after the first attempt")
     backoff_s: float = Field(

@@ -22,22 +22,21 @@ class Key(Strict):
 
     state: Literal["obs", "obs_cmds", "struct", "page", "sim", "hidden"] = Field(
         "struct",
-        description="states are equal if this is equal: obs: the observation; obs_cmds: "
-        "observation and commands; struct: the environment's fingerprint of state and commands; "
-        "page: the observation with whitespace collapsed. Or if this is similar: sim: the "
-        "observation; hidden: the policy's hidden state",
+        description="what states are identified by. obs: the observation; obs_cmds: observation "
+        "and commands; struct: the environment's fingerprint of state and commands; page: the "
+        "observation with whitespace collapsed; sim: similar observations; hidden: similar hidden "
+        "states of the policy",
     )
     noop: Literal["raw", "carry"] = Field(
         "carry",
-        description="state after an inadmissible action. raw: a new state from its "
-        "observation; carry: the state before the action",
+        description="state after an inadmissible action. raw: as after any action; carry: the "
+        "state before it",
     )
     theta: float = Field(
         0.9,
         gt=0,
         le=1,
-        description="sim: minimum similarity of the texts of a state; hidden: minimum cosine "
-        "similarity",
+        description="minimum similarity within a state. sim: of texts; hidden: cosine",
     )
     history: int = Field(0, ge=0, description="number of previous states that must also be equal")
     history_actions: bool = Field(
@@ -70,8 +69,7 @@ class Term(Strict):
     gamma: float = Field(0.95, gt=0, le=1, description="discount factor per turn")
     exp: Literal[0, 1] = Field(
         0,
-        description="mc_mean: exponent of gamma in the last turn of a success; dist: constant "
-        "added to distances",
+        description="mc_mean: exponent of gamma in a success's last turn; dist: added to distances",
     )
     depth: Annotated[int, Field(ge=0)] | Literal["inf"] = Field(
         "inf",
@@ -121,9 +119,7 @@ class Term(Strict):
         "and by the share of its return variance that is between actions; null: do not multiply",
     )
     gae: Literal["none", "instances", "distinct", "path"] = Field(
-        "none",
-        description="td: which later TD errors are added, see `with_later_errors` in "
-        "hgrpo/credit/state_graph/values.py",
+        "none", description="td: which later TD errors to add, see `with_later_errors` in values.py"
     )
     gae_lambda: float = Field(0.95, ge=0, le=1, description="td: lambda of the later TD errors")
     scope: Literal["state", "task", "none"] = Field(
@@ -177,9 +173,9 @@ class Term(Strict):
             ("key", self.reads_graph, "a credit, pool or scope that depends on states"),
             ("gamma", self.value in ("mc_mean", "bellman"), "value: mc_mean or bellman"),
             ("exp", self.value in ("mc_mean", "dist"), "value: mc_mean or dist"),
-            ("depth", solved and self.agg != "max", "value: bellman and a finite agg"),
+            ("depth", solved and self.agg != "max", "value: bellman and `agg` other than max"),
             ("agg", backed_up, "value: bellman and depth above 0"),
-            ("mu", weighs_actions, "a Bellman mean or std: mu_pop"),
+            ("mu", weighs_actions, "a mean over successors (value: bellman) or std: mu_pop"),
             ("base", self.value == "dist", "value: dist"),
             ("log_floor", self.credit == "logratio", "credit: logratio"),
             ("visits", compares and self.pool != "transition", "credit: G-V, by turn or action"),
@@ -189,9 +185,9 @@ class Term(Strict):
             ("lone", by_action and plain, "credit: G-V, pool: action, and no shrink or prior"),
             ("variance_gate", by_action, "credit: G-V and pool: action"),
             ("gae", self.credit == "td", "credit: td"),
-            ("gae_lambda", self.gae != "none", "gae other than none"),
+            ("gae_lambda", self.gae != "none", "`gae` other than none"),
             ("std", self.scope != "none", "scope: state or task"),
-            ("floor", scaled, "a scope and a std"),
+            ("floor", scaled, "`scope` and `std` other than none"),
             ("gate", self.scope == "state", "scope: state"),
         )
         if self.value == "mc_mean" and self.credit == "td" and self.exp == 0:
@@ -305,7 +301,7 @@ class Settings(CreditSettings):
             self,
             ("mixture", bool(self.terms), "terms"),
             ("drop_zero", averaged, "mixture: renormalise_present"),
-            ("penalty", self.invalid != "none", "invalid other than none"),
+            ("penalty", self.invalid != "none", "`invalid` other than none"),
             *((name, *readers.get(getattr(self, name), (True, ""))) for name in _RULES),
         )
         scored = readers["propagate"]
@@ -333,13 +329,13 @@ class Settings(CreditSettings):
         looks = any(term.reads_successors for term in self.terms) and not self.needs_policy
         ahead = "a term that depends on successors, no key.state: hidden, and"
         return {
-            "succ": ("succ" in credits, "a term of credit: succ"),
-            "propagate": (scored, "a trajectory.weight or credit: traj"),
-            "row": (by_turn, "credits G-V and traj, and scores by trajectory.rows: cross_steps"),
+            "succ": ("succ" in credits, "a term with credit: succ"),
+            "propagate": (scored, "trajectory.weight above 0 or a term with credit: traj"),
+            "row": (by_turn, "credit: G-V or traj in all terms, and trajectory.rows: cross_steps"),
             "drop": (
                 bool(values) and values <= {"bellman", "dist"} and discounted,
-                "values bellman and dist, and gamma below 1",
+                "value: bellman or dist in all terms, and gamma below 1",
             ),
             "clamp": (looks and values == {"bellman"}, f"{ahead} value: bellman"),
-            "observed": (looks and discounted, f"{ahead} gamma below 1 in value: bellman"),
+            "observed": (looks and discounted, f"{ahead} gamma below 1 with value: bellman"),
         }

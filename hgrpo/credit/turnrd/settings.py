@@ -25,9 +25,7 @@ class FitSettings(Strict):
     max_grad_norm: float = Field(
         1.0, gt=0, description="maximum gradient norm; larger gradients are scaled down"
     )
-    validation_share: float = Field(
-        0.1, gt=0, lt=0.5, description="share of tasks held out for validation"
-    )
+    validation_share: float = Field(0.1, gt=0, lt=0.5, description="share of held-out tasks")
     patience: int = Field(
         1,
         gt=0,
@@ -37,18 +35,10 @@ class FitSettings(Strict):
     half_life: float | None = Field(
         4.0,
         gt=0,
-        description="number of rounds after which a trajectory's sampling weight is halved; null: "
-        "no decay",
+        description="rounds after which a trajectory's sampling weight is halved; null: no decay",
     )
-    fresh_rounds: int = Field(
-        0, ge=0, description="number of newest rounds whose trajectories are used in `fresh_epochs`"
-    )
-    fresh_epochs: int = Field(
-        0,
-        ge=0,
-        description="additional epochs at the end of the fit, on the newest `fresh_rounds` rounds "
-        "only",
-    )
+    fresh_rounds: int = Field(0, ge=0, description="newest rounds used in `fresh_epochs`")
+    fresh_epochs: int = Field(0, ge=0, description="final epochs on the newest rounds only")
     value_weight: float = Field(0.0, ge=0, description="weight of the mean squared error of V_t")
     value_target: Literal["progress", "return_share", "discounted_return"] = Field(
         "progress",
@@ -63,12 +53,9 @@ class FitSettings(Strict):
     prior_weight: float = Field(0.0, ge=0, description="weight of KL(alpha || softmax(t / T))")
     entropy_weight: float = Field(0.0, ge=0, description="weight of the mean entropy of alpha")
     contrastive_weight: float = Field(
-        0.0,
-        ge=0,
-        description="weight of the InfoNCE loss, whose positives are turns of successful "
-        "trajectories",
+        0.0, ge=0, description="weight of InfoNCE, whose positives are turns of successes"
     )
-    contrastive_temperature: float = Field(0.1, gt=0, description="temperature of the InfoNCE loss")
+    contrastive_temperature: float = Field(0.1, gt=0, description="temperature of InfoNCE")
     supervision_weight: float = Field(
         0.0, ge=0, description="weight of KL(counterfactual target || alpha over the drawn turns)"
     )
@@ -81,10 +68,10 @@ class FitSettings(Strict):
         refuse_unread(
             self,
             ("warmup_steps", self.schedule != "constant", "schedule: warmup_cosine"),
-            ("value_target", self.value_weight > 0, "a value_weight"),
-            ("discount", discounts, "a value_weight and value_target: discounted_return"),
-            ("rank_margin", self.rank_weight > 0, "a rank_weight"),
-            ("contrastive_temperature", self.contrastive_weight > 0, "a contrastive_weight"),
+            ("value_target", self.value_weight > 0, "value_weight above 0"),
+            ("discount", discounts, "value_weight above 0 and value_target: discounted_return"),
+            ("rank_margin", self.rank_weight > 0, "rank_weight above 0"),
+            ("contrastive_temperature", self.contrastive_weight > 0, "contrastive_weight above 0"),
         )
         return self
 
@@ -101,20 +88,16 @@ class ModelSettings(Strict):
     heads: int = Field(4, gt=0, description="attention heads")
     dropout: float = Field(0.1, ge=0, lt=1, description="dropout rate while the model is fitted")
     max_turns: int = Field(
-        64,
-        gt=0,
-        description="number of learned position embeddings; later turns use the last one",
+        64, gt=0, description="number of learned position embeddings; later turns use the last one"
     )
     value_head: bool = Field(True, description="whether to add a value head; required in v2")
     progress_prior: float = Field(
         1.0,
         ge=0,
-        description="v2: prior added to scores, which increases linearly from 0 at the first turn "
-        "to this value at the last turn",
+        description="v2: prior added to scores, linear from 0 at the first turn to this value at "
+        "the last",
     )
-    film: bool = Field(
-        False, description="v2: whether to condition the model on the goal's embedding by FiLM"
-    )
+    film: bool = Field(False, description="v2: condition on the goal's embedding by FiLM")
 
     @model_validator(mode="after")
     def _fits_the_version(self) -> Self:
@@ -183,8 +166,7 @@ class Settings(ToGoSettings):
     def _values_are_there_and_fitted(self) -> Self:
         if not self.model.value_head and (self.readout != "alpha_return" or self.fit.value_weight):
             raise ValueError(
-                "value_head: false is not possible with this `readout` or `fit.value_weight`; set "
-                "it to true"
+                "value_head: set it to true, because `readout` or `fit.value_weight` uses it"
             )
         trained = self.model.version == "v2" or self.fit.value_weight > 0
         if self.readout != "alpha_return" and not trained:

@@ -17,8 +17,7 @@ class GradientsConfig(Strict):
     """
 
     after_rounds: RisingRounds = Field(
-        [0],
-        description="rounds after which the policy's gradients are measured; 0: the SFT policy",
+        [0], description="rounds after which the policy's gradients are measured; 0: the SFT policy"
     )
     groups: int = Field(
         128,
@@ -51,9 +50,7 @@ class GradientsConfig(Strict):
         ge=0,
         description="weight of the KL in the weighted norms; independent of `training.kl`",
     )
-    kl_form: KlForm = Field(
-        "k3", description="estimator of the KL; values as in `training.kl.form`"
-    )
+    kl_form: KlForm = Field("k3", description="estimator of the KL, as in `training.kl.form`")
     entropy_coefficient: float = Field(
         0.001, ge=0, description="weight of the entropy in the weighted norms"
     )

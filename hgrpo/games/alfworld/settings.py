@@ -25,8 +25,7 @@ class HabitSettings(Strict):
     """Settings of the usual places of objects, which are the same in all houses and splits."""
 
     strength: Share = Field(
-        0.8,
-        description="probability that an object is in one of the favourite places of its type",
+        0.8, description="probability that an object is in one of the favourite places of its type"
     )
     favourites: int = Field(2, ge=1, le=5, description="favourite receptacle types per object type")
     seed: int = Field(0, description="seed of the favourites; independent of the games' seed")

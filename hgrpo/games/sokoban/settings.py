@@ -106,8 +106,7 @@ class SokobanSettings(EnvSettings):
     )
     actions_per_turn: int = Field(2, gt=0, le=4, description="maximum actions per reply")
     view: View = Field(
-        "grid",
-        description="format of observed boards: a grid of symbols, coordinates, or both",
+        "grid", description="format of observed boards: a grid of symbols, coordinates, or both"
     )
     symbols: Annotated[str, AfterValidator(_seven_symbols)] = Field(
         "#_OX√PS",

@@ -89,11 +89,9 @@ class HabitsSettings(Strict):
     )
     random_pick: Share = Field(0.2, description="probability of opening a random product")
     skip_option: Share = Field(0.2, description="probability of not choosing a requested option")
-    look: Share = Field(0.2, description="probability of reading the features of an opened product")
+    look: Share = Field(0.2, description="probability of reading a product's features")
     content_with: Share = Field(
-        0.8,
-        description="minimum share of the instruction's words that a product's pages must "
-        "contain to be bought",
+        0.8, description="minimum share of the instruction's words on the pages of a bought product"
     )
     patience: int = Field(
         3, ge=1, description="maximum number of products opened before buying the best one"
@@ -114,8 +112,7 @@ class ShopperSettings(ExpertSettings):
     trajectories: int = Field(
         20_000,
         gt=0,
-        description="number of trajectories on the train panel; of recorded human trajectories, "
-        "the first ones",
+        description="number of trajectories on the train panel; if recorded, the first ones",
     )
     turn_cap: int = Field(15, gt=0, description="maximum turns of an expert trajectory")
     knows: Literal["instruction", "product"] = Field(
@@ -133,10 +130,7 @@ class ShopperSettings(ExpertSettings):
         refuse_unread(self, ("knows", scripted, "a scripted shopper, without `recorded`"))
         reads_habits = scripted and self.knows == "instruction"
         if not reads_habits and self.habits != HabitsSettings():
-            raise ValueError(
-                "habits: have an effect only with `knows: instruction`, without `recorded`; "
-                "remove the section"
-            )
+            raise ValueError("habits: requires `knows: instruction`, without `recorded`")
         return self
 
 

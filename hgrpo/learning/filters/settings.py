@@ -126,7 +126,7 @@ class FilterConfig(Strict):
                 f"value: {self.value:g}: strategy {self.strategy} requires a share in (0, 1]"
             )
         if self.low >= self.high:
-            raise ValueError(f"low: {self.low:g} is not below high, {self.high:g}")
+            raise ValueError(f"low: {self.low:g} must be less than `high: {self.high:g}`")
         shares = {
             "soft: true": self.soft,
             "strategy: min_p": strategy == "min_p",

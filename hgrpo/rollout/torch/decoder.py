@@ -40,10 +40,10 @@ def check_supported(config: "PlainConfig | PretrainedConfig") -> None:
     rope = config.rope_parameters or {}
     if rope.get("rope_type", "default") != "default":
         raise UserError(
-            f"rope_type: {rope['rope_type']!r}: the torch engine supports plain RoPE only"
+            f"rope_type: {rope['rope_type']!r}: the torch engine supports only plain RoPE"
         )
     if config.hidden_act not in ("silu", "swish"):
-        raise UserError(f"hidden_act: {config.hidden_act!r}: the torch engine supports silu only")
+        raise UserError(f"hidden_act: {config.hidden_act!r}: the torch engine supports only silu")
     # Among the supported types, only Qwen2 has layers with a sliding window.
     windows = config.model_type == "qwen2" and "sliding_attention" in (config.layer_types or ())
     # Reject a missing window size, too, because transformers cannot run such layers.
@@ -275,7 +275,6 @@ def _rows(
     ends: Tensor,
     branches: Sequence[Branch | None],
 ) -> list[Row]:
-    """Create the rows; `ends` are the ends of their new tokens among all packed tokens."""
     offsets = [0, *ends.tolist()[:-1]]
     lengths = map(len, tokens)
     if not branches:

@@ -46,7 +46,7 @@ class Metric(Strict):
                 "`at: time` requires `below` or `above`; other metrics do not use them"
             )
         if self.until is not None and self.at != "end":
-            raise ValueError("until: requires `at: end`")
+            raise ValueError("`until` requires `at: end`")
         return self
 
     @property
@@ -104,7 +104,7 @@ class Pair(Strict):
         if not isinstance(value, list):
             return value
         if not 2 <= len(value) <= 3:
-            raise ValueError("must be [arm, against] or [arm, against, said]")
+            raise ValueError("expected [arm, against] or [arm, against, said]")
         return dict(zip(("arm", "against", "said"), value, strict=False))
 
 
@@ -153,7 +153,7 @@ class FigureSpec(Strict):
                 "`kind: points` requires `across` or `setting`; other kinds do not use them"
             )
         if self.at == "end" and self.kind != "points":
-            raise ValueError("at: requires `kind: points`")
+            raise ValueError("`at` requires `kind: points`")
         return self
 
 
@@ -210,15 +210,13 @@ class SandboxStudy(Strict):
     def _has_arms_of_its_seeds(self) -> Self:
         labels = Counter([*self.labels, self.other])
         if not self.labels:
-            raise ValueError("arms: at least one is required")
+            raise ValueError("arms: expected at least one arm")
         if twice := [label for label, many in labels.items() if many > 1]:
             raise ValueError(f"label {twice[0]!r} is not unique")
         varied = [("grid", self.grid.over)] if self.grid else []
         for key, changes in [("base", self.base), *self.arms.items(), *varied]:
             if "seeds" in changes:
-                raise ValueError(
-                    f"{key}: seeds cannot differ between arms; set `seeds` of the study"
-                )
+                raise ValueError(f"{key}: all arms have the same seeds; set `seeds` of the study")
         return self
 
     @model_validator(mode="after")
