@@ -32,7 +32,7 @@ def read(
     except FileNotFoundError:
         raise UserError(f"{path}: {missing}") from None
     except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"{path}: expected an undamaged Parquet file ({one_line(error)})") from None
+        raise UserError(f"{path}: damaged, or not a Parquet file ({one_line(error)})") from None
 
 
 def check_numbers(table: "pa.Table", path: Path, optional: Collection[str] = ()) -> "pa.Table":

@@ -99,7 +99,7 @@ class ChatTemplate:
             tree = environment.parse(self.source)
             self._template = environment.from_string(self.source)
         except _MISTAKES as error:
-            raise UserError(f"{self.path}: invalid chat template ({one_line(error)})") from None
+            raise UserError(f"{self.path}: not a chat template ({one_line(error)})") from None
         constants = {node.value for node in tree.find_all(nodes.Const)}
         texts = {node.data for node in tree.find_all(nodes.TemplateData)}
         self.literals = {text for text in constants | texts if isinstance(text, str)}

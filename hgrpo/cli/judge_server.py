@@ -41,7 +41,7 @@ def main() -> None:
     """Serve requests until SIGINT or SIGTERM."""
     parser = command_parser(__doc__)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
-    parser.add_argument("--port", type=int, default=0, help="port; 0: a free one")
+    parser.add_argument("--port", type=int, default=0, help="0 picks a free port")
     parser.add_argument(
         "--fault", type=_fault, action="append", default=[], metavar="NAME=SHARE", help="see above"
     )

@@ -70,7 +70,7 @@ def _read(folder: Path) -> Iterator[ReplayRow]:
         where = f"{path}: step {row['step']}, {row['task_id']} rollout {row['rollout']}"
         embeddings = store.unpacked(row["embeddings"], length, where)
         if embeddings is None:
-            raise UserError(f"{where}: this round used an assigner without embeddings")
+            raise UserError(f"{where}: no embeddings; this round used a different assigner")
         key = tuple(row[name] for name in store.KEY)
         played = turns_of[key]
         goal = store.unpacked(row["goal_embedding"], 1, where)

@@ -171,7 +171,7 @@ def compute(
         # An unreachable service of one method must not stop the comparison of the others.
         if not declared.may_be_unreachable:
             raise
-        computation.note = f"left out: {error}"
+        computation.note = f"omitted: {error}"
         return
     computation.seconds = time.perf_counter() - began
     computation.report = assigner.report()

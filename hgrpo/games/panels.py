@@ -81,11 +81,11 @@ def leave_out(counts: Counter[str], what: str, error: UserError, root: Path) -> 
         root: folder to which file names in the message are relative.
     """
     name = str(error).replace(f"{root}/", "")
-    begins = f"invalid {what}, the first: "
+    begins = f"bad {what}, the first: "
     reason = next((each for each in counts if each.startswith(begins)), begins + name)
     counts[reason] += 1
     if counts[reason] <= _MOST_PRINTED:
-        print(f"excluded: invalid {what}: {name}")
+        print(f"excluded: bad {what}: {name}")
 
 
 def stratified(rows: Iterable[Row], stratum: Callable[[Row], str], *stream: object) -> list[Row]:

@@ -233,7 +233,7 @@ def read_demonstrations(expert: Path) -> list[dict]:
     except FileNotFoundError:
         raise UserError(f"{path}: file not found; run the expert stage first") from None
     except (OSError, ValueError) as error:
-        raise UserError(f"{path}: expected an undamaged expert file ({one_line(error)})") from None
+        raise UserError(f"{path}: damaged, or not an expert file ({one_line(error)})") from None
 
 
 def texts(demonstrations: list[dict]) -> Iterator[str]:

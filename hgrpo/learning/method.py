@@ -155,7 +155,7 @@ class MethodConfig(Strict):
             sizes: see `size_caution`.
         """
         if self._chooses_alpha and self.alpha == 1.0:
-            return f"alpha is 1, so turn credit (kind {self.credit.kind}) is not used in updates"
+            return f"alpha is 1, so its credit (kind {self.credit.kind}) is not used in updates"
         if not (self.train and self.advantage == "group" and self.credit.declared.of_turns):
             return ""
         floor = 0.0 if self.turn_norm == "none" else self.norm_floor

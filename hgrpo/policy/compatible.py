@@ -59,7 +59,7 @@ def check_adapter(folder: Path, lora: bool) -> None:
     config_name, weights_name = policy_files(lora)
     for name in (config_name, weights_name):
         if not (folder / name).is_file():
-            adapter = "LoRA" if lora else "full"
+            adapter = "lora" if lora else "full"
             raise UserError(f"{folder / name}: missing, but required with `adapt: {adapter}`")
     config_without_code(folder / config_name, str(folder / config_name))
     check_checksum(folder / weights_name)

@@ -109,7 +109,7 @@ def _extract(archive: Path, place: Path) -> None:
     except FileNotFoundError:
         raise UserError(f"{archive}: no such file") from None
     except (tarfile.TarError, OSError, EOFError, ValueError) as error:
-        raise UserError(f"{archive}: expected an undamaged, uncompressed .tar ({error})") from None
+        raise UserError(f"{archive}: damaged, or not an uncompressed .tar ({error})") from None
 
 
 def _files(entry: Path) -> set[str]:
@@ -135,7 +135,7 @@ def _check_whole(mades: dict[str, dict], place: Path) -> None:
     named = {path.partition("/")[0] for path in inputs} | {path.name for path in place.iterdir()}
     lacking = named - mades.keys() - {_SETTINGS}
     if any(not (STORE / key / MADE).is_file() for key in lacking):
-        raise ValueError("a job with required inputs is missing")
+        raise ValueError("an ancestor of a job is missing")
     for path in (place / _SETTINGS).glob("*"):
         if settings_digest(json.loads(path.read_bytes())) != path.stem:
             raise ValueError(f"{_SETTINGS}/{path.name}")

@@ -263,8 +263,8 @@ def _check_free(place: Path) -> None:
     if place.exists():
         study = Path(*place.parts[:2])
         raise UserError(
-            f"{place}: an earlier version of hgrpo, without a store, wrote this folder; move it or "
-            f"{study} elsewhere, and run the study again"
+            f"{place}: written by an earlier version of hgrpo without a store; move it or {study} "
+            "elsewhere, and run the study again"
         )
 
 

@@ -161,8 +161,8 @@ def _read(path: Path, schema: pa.Schema, columns: Sequence[str], step: int | Non
         for name in columns_read:
             if types.get(name) != schema.field(name).type:
                 raise UserError(
-                    f"{path}: the file is not a table of a round: expected type "
-                    f"{schema.field(name).type} for column {name}, got {types.get(name)}"
+                    f"{path}: not a table of a round: expected type {schema.field(name).type} for "
+                    f"column {name}, got {types.get(name)}"
                 )
         table = pq.read_table(
             path, columns=list(columns), filters=rows, partitioning=None, **parquet.READ

@@ -156,4 +156,4 @@ def check_bucket(workflow: "Workflow") -> None:
     # Without the plugin's keys, boto3 uses AWS_* variables, ~/.aws or the instance metadata.
     if not all(keys) and (any(keys) or boto3.Session().get_credentials() is None):
         names = f"{_PREFIX}_ACCESS_KEY and {_PREFIX}_SECRET_KEY"
-        raise UserError(f"not set: {names}, which the bucket of the results requires")
+        raise UserError(f"{names}: not set, but required by the bucket that stores the results")

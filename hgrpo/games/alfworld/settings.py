@@ -154,7 +154,6 @@ class AlfworldSettings(EnvSettings):
     def _sized(self) -> "AlfworldSettings":
         if self.games.generate is not None and None in self.panels.model_dump().values():
             raise ValueError(
-                "panels: a panel of generated games requires a size; null is allowed only with a "
-                "folder"
+                "panels of generated games require a size; null is allowed only with a folder"
             )
         return self

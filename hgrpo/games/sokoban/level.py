@@ -110,7 +110,7 @@ def read_level(text: str) -> Level:
     count = Counter("".join(rows))
     boxes, targets = (sum(count[symbol] for symbol in kind) for kind in (_BOXES, _TARGETS))
     if boxes != targets or not boxes:
-        raise LevelError(f"boxes: their number, {boxes}, differs from the {targets} targets")
+        raise LevelError(f"boxes: found {boxes} boxes, but {targets} targets")
     if not count["$"]:
         raise LevelError(f"boxes: all boxes ({boxes}) are already on targets")
     return Level("\n".join(rows))

@@ -156,7 +156,6 @@ class SokobanSettings(EnvSettings):
                 )
             if None in self.panels.model_dump().values():
                 raise ValueError(
-                    "panels: a panel of generated levels requires a size; null is allowed only "
-                    "with a folder"
+                    "panels: generated levels require a size; null is allowed only with a folder"
                 )
         return self

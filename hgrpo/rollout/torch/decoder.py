@@ -40,10 +40,10 @@ def check_supported(config: "PlainConfig | PretrainedConfig") -> None:
     rope = config.rope_parameters or {}
     if rope.get("rope_type", "default") != "default":
         raise UserError(
-            f"rope_type: {rope['rope_type']!r}: the torch engine supports only plain RoPE"
+            f"rope_type: {rope['rope_type']!r}: the torch engine supports plain RoPE only"
         )
     if config.hidden_act not in ("silu", "swish"):
-        raise UserError(f"hidden_act: {config.hidden_act!r}: the torch engine supports only silu")
+        raise UserError(f"hidden_act: {config.hidden_act!r}: the torch engine supports silu only")
     # Among the supported types, only Qwen2 has layers with a sliding window.
     windows = config.model_type == "qwen2" and "sliding_attention" in (config.layer_types or ())
     # Reject a missing window size, too, because transformers cannot run such layers.

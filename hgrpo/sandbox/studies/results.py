@@ -28,7 +28,7 @@ def read_rows(study: SandboxStudy, runs: Mapping[str, Path]) -> dict[str, pd.Dat
         try:
             rows = pd.read_parquet(folder / ROWS, **parquet.READ)
         except (OSError, ValueError) as error:
-            raise UserError(f"{folder / ROWS}: not a run's table ({one_line(error)})") from None
+            raise UserError(f"{folder / ROWS}: not a table of a run ({one_line(error)})") from None
         if study.series:
             arm = study.again if label == study.other else label
             rows = rows[rows[study.series] == arm]
@@ -45,7 +45,7 @@ def read_summary(folder: Path) -> dict[str, Any]:
     try:
         return json.loads((folder / SUMMARY).read_bytes())
     except (OSError, ValueError) as error:
-        raise UserError(f"{folder / SUMMARY}: not a run's summary ({one_line(error)})") from None
+        raise UserError(f"{folder / SUMMARY}: not a summary of a run ({one_line(error)})") from None
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -59,7 +59,7 @@ def read_table(path: Path) -> pd.DataFrame:
     except pd.errors.EmptyDataError:
         return pd.DataFrame()
     except (OSError, ValueError) as error:
-        raise UserError(f"{path}: the file is not a table of a study ({one_line(error)})") from None
+        raise UserError(f"{path}: not a table of a study ({one_line(error)})") from None
     texts = {name: table[name].astype(object) for name in _TEXTS if name in table}
     return table.assign(
         **{name: column.where(column.notna(), "") for name, column in texts.items()}

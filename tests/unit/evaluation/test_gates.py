@@ -86,7 +86,7 @@ def test_the_power_of_equivalence_against_simulation():
 @pytest.mark.parametrize(
     ("section", "message"),
     [
-        ({"expect": "equivalent"}, "`expect: equivalent` requires the margin"),
+        ({"expect": "equivalent"}, "`expect: equivalent` requires an equivalence margin"),
         ({"expect": "below", "points": 5}, "points: 5.0 has an effect only with"),
     ],
 )
