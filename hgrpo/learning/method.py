@@ -96,8 +96,8 @@ class MethodConfig(Strict):
     dead_groups: DeadGroups = Field(
         "skip",
         description="groups excluded from the update. skip: groups with all advantages zero, "
-        "unless a KL penalty acts on them; skip_equal_returns: groups of equal returns, even if "
-        "they have turn credit (as in H-GRPO); keep: none",
+        "unless a KL penalty or an entropy bonus acts on them; skip_equal_returns: groups of "
+        "equal returns, even if they have turn credit (as in H-GRPO); keep: none",
     )
     stream: int = Field(
         0,

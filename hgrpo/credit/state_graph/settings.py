@@ -22,8 +22,8 @@ class Key(Strict):
 
     state: Literal["obs", "obs_cmds", "struct", "page", "sim", "hidden"] = Field(
         "struct",
-        description="what states are identified by. obs: the observation; obs_cmds: observation "
-        "and commands; struct: the environment's fingerprint of state and commands; page: the "
+        description="what identifies a state. obs: the observation; obs_cmds: observation and "
+        "commands; struct: the environment's fingerprint of state and commands; page: the "
         "observation with whitespace collapsed; sim: similar observations; hidden: similar hidden "
         "states of the policy",
     )
@@ -128,8 +128,8 @@ class Term(Strict):
     std: Literal["none", "sample", "pop", "mu_pop"] = Field(
         "sample",
         description="normalisation of credit within `scope`. none: centre; sample, pop: centre "
-        "and divide by the sample or population standard deviation; mu_pop: divide by the "
-        "deviation around 0, with weights `mu`",
+        "and divide by the sample or population standard deviation; mu_pop: divide, without "
+        "centring, by the deviation around 0 with weights `mu`",
     )
     floor: float | None = Field(
         None, gt=0, description="divide by max(deviation, floor); null: divide by deviation + 1e-6"
