@@ -46,7 +46,7 @@ class Metric(Strict):
                 "`at: time` requires `below` or `above`; other metrics do not use them"
             )
         if self.until is not None and self.at != "end":
-            raise ValueError("`until` requires `at: end`")
+            raise ValueError("until: requires `at: end`")
         return self
 
     @property
@@ -153,7 +153,7 @@ class FigureSpec(Strict):
                 "`kind: points` requires `across` or `setting`; other kinds do not use them"
             )
         if self.at == "end" and self.kind != "points":
-            raise ValueError("`at` requires `kind: points`")
+            raise ValueError("at: requires `kind: points`")
         return self
 
 

@@ -133,7 +133,7 @@ def test_a_budget_is_checked_against_every_arms_rounds(configs):
     edit(configs / "studies/bakeoff_plateau.yaml", evaluation={"endpoint": {"budget": 2000}})
     assert error_of(configs).endswith(
         "evaluation.endpoint.budget: Progressive: a budget of 2,000 trajectories is less than the "
-        "2,304 of the first round"
+        "2,304 trajectories of the first round"
     )
     edit(configs / "studies/bakeoff_plateau.yaml", evaluation={"endpoint": {"budget": 7680}})
     study = load_study(configs / "studies/bakeoff_plateau.yaml")
@@ -198,7 +198,7 @@ MISTAKES = [
     (
         "studies",
         {"training": {"rollouts_per_task": 1, "stops": {"reward_collapse": {}}}},
-        "training.stops.reward_collapse compares the trajectories of a group, so rollouts_",
+        "training.stops.reward_collapse compares the trajectories of a group, so `rollouts_",
     ),
     ("studies", {"training": {"kl": {"form": "k1"}}}, "training.kl.form: k1: the expected gradi"),
     (
