@@ -56,5 +56,5 @@ def check_numbers(table: "pa.Table", path: Path, optional: Collection[str] = ())
             keys = [key for key in ("task_id", "rollout", "turn") if key in table.column_names]
             where = " ".join([f"{path}: row {row}", *(f"{key} {table[key][row]}" for key in keys)])
             expected = "a finite number" + (" or null" if name in optional else "")
-            raise UserError(f"{where}: {name}: expected {expected}, got {values[place]}")
+            raise UserError(f"{where}: {name} is {values[place]}; {expected} was expected")
     return table.replace_schema_metadata()

@@ -170,9 +170,8 @@ class Learner:
                     )
                     if limit is not None and not mean <= limit:
                         raise TrainingError(
-                            "training.mismatch_limit: the log-probabilities of engine and trainer "
-                            f"differ by {mean:.3g} per token on average, which exceeds the limit "
-                            f"of {limit}"
+                            f"training.mismatch_limit: {limit}: the log-probabilities of engine "
+                            f"and trainer differ by {mean:.3g} per token on average"
                         )
                 parameters = [parameter for _, parameter in self.policy.trainable]
                 norm = descend([self.optimiser], parameters, self.training.max_grad_norm)

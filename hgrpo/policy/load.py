@@ -153,4 +153,4 @@ def _check_targets(model: "PreTrainedModel", targets: Iterable[str]) -> None:
     for target in targets:
         if not any(f".{name}".endswith(f".{target}") for name in matrices):
             known = ", ".join(sorted({name.rpartition(".")[2] for name in matrices}))
-            raise UserError(f"lora.targets: the base has no module {target!r}; known: {known}")
+            raise UserError(f"lora.targets: {target!r}: no such module; known: {known}")

@@ -118,7 +118,7 @@ class RunSettings(ArmSettings, RuleSettings):
             *super().refusals(),
             (
                 self.samples_groups and self.batch_size % self.group_size != 0,
-                f"batch_size {self.batch_size} must be a multiple of group_size {self.group_size}",
+                f"batch_size {self.batch_size} is not a multiple of group_size {self.group_size}",
             ),
         )
 
@@ -137,7 +137,7 @@ class TransformerSettings(Strict):
     @model_validator(mode="after")
     def _heads_fit(self) -> Self:
         if self.d_model % self.nhead:
-            raise ValueError(f"d_model {self.d_model} must be a multiple of nhead {self.nhead}")
+            raise ValueError(f"d_model {self.d_model} is not a multiple of nhead {self.nhead}")
         return self
 
 

@@ -79,7 +79,7 @@ def _trajectory(row: Mapping, turns: Sequence[Mapping], task: Task, where: str) 
     if numbers != list(range(length)) or ends[-1] != len(row["behaviour_logprobs"]):
         raise UserError(
             f"{where}: found {length} spans with {ends[-1]} tokens in total, but "
-            f"{len(row['behaviour_logprobs'])} log-probs and the turns {numbers}; check that "
+            f"{len(row['behaviour_logprobs'])} log-probs and turns {numbers}; check that "
             f"{store.TURNS_FILE} and {store.SEQUENCES_FILE} are complete and from the same round"
         )
     embeddings = store.unpacked(row["embeddings"], length, where)

@@ -124,11 +124,7 @@ def test_the_order_of_rows_does_not_matter_inside_a_group(steps, folder):
             "are turns.parquet and sequences.parquet complete",
         ),
         ("sequences", lambda rows: [*rows, rows[0]], "are turns.parquet and sequences.parquet"),
-        (
-            "sequences",
-            lambda rows: first(rows, behaviour_logprobs=[0.0]),
-            "1 log-probs and the turns",
-        ),
+        ("sequences", lambda rows: first(rows, behaviour_logprobs=[0.0]), "1 log-probs and turns"),
         ("sequences", lambda rows: first(rows, embeddings=b"123"), "3 bytes of embeddings"),
         ("sequences", lambda rows: first(rows, goal_embedding=INFINITE), "are not finite"),
         ("sequences", lambda rows: first(rows, env_return=float("nan")), "env_return is nan"),

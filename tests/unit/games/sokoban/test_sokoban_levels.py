@@ -268,7 +268,7 @@ def test_a_bad_level_is_left_out_counted_and_named(tmp_path, capsys):
     manifest = json.loads((tmp_path / "out/manifest.json").read_bytes())
     assert manifest["panels"]["train"]["tasks"] == 1
     walls = "train/000.txt: level 1: walls: the room is open at row 1, column 4 (counted from 0)"
-    readme = "train/readme.txt: contains no level"
+    readme = "train/readme.txt: the file contains no level"
     assert manifest["skipped"] == {
         f"bad level, the first: {walls}": 2,
         f"bad level file, the first: {readme}": 1,
@@ -389,7 +389,7 @@ def test_twins_of_one_panel_are_left_out_and_counted(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"actions": 11}, "actions: 11 exceeds 5 turns of 2"),
+        ({"actions": 11}, "actions: 11 actions exceed 5 turns of 2"),
         ({"actions": 8}, "levels.generate.lengths: solutions of up to 10 actions exceed `actions:"),
         ({"expert": {"turn_cap": 6}}, "expert.turn_cap: 6 exceeds the episode's `turn_cap: 5`"),
         ({"levels": {"generate": {"lengths": [2, 3]}}}, r"lengths: \[2, 3\]: expected a range"),
