@@ -27,8 +27,8 @@ Rule = Literal["", "reward_collapse", "low_validation", "empty_steps"]
 class RewardCollapse(Strict):
     """Stops a run if the deviation of returns within groups falls far below its initial value.
 
-    For each step, the standard deviation of returns is computed in each group before filtering and
-    averaged over groups. Steps whose trajectories are all filtered out do not count.
+    The deviation of a step is computed before filtering. It is the standard deviation of returns in
+    a group, averaged over groups. Steps in which the filter removes all trajectories do not count.
     """
 
     window: int = Field(
