@@ -40,6 +40,7 @@ class ObjectiveConfig(KindSection):
 
 @cache
 def _without_shared(rule: type[Rule]) -> type[Strict]:
+    """The rule's settings, except for those whose values are from `training`."""
     if not rule.of_training:
         return rule
     fields = {

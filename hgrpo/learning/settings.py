@@ -122,9 +122,9 @@ class CriticConfig(Strict):
 
 
 class CollapseConfig(Strict):
-    """Measures how much replies depend on their prompts.
+    """Metrics that measure how much replies depend on their prompts.
 
-    The metrics are computed in the run's first step and in the last step of each round.
+    They are computed in the run's first step and in the last step of each round.
     """
 
     pairs: int = Field(
