@@ -72,7 +72,7 @@ def run_planned(stage: ModuleType, file: Path, words: Sequence[str]) -> None:
     config = str(STORE / "settings" / f"{job['settings']}.json")
     settings = read_config(config)
     if settings_digest(settings) != job["settings"]:
-        raise UserError(f"{config}: edited; start the run again to restore the file")
+        raise UserError(f"{config}: the file was edited; start the run again to restore it")
     _check_code(stage, settings, job["code"])
     args = _parser(stage).parse_args(["--config", config, *job["words"], *words])
     with written_progress(Path(job["log"])):

@@ -177,7 +177,7 @@ def _print_causes(results: Sequence[Mapping], records: Mapping[str, Mapping]) ->
     earlier = [m for m in records.values() if m["finished"] <= new["finished"] and m is not new]
     old = older[0] if older else newest(as_planned(new), earlier, new.get("study"))
     if old is None:
-        print("its study has no earlier result of this job; to compare two, run: why OLD NEW")
+        print("the study has no earlier result of this job; to compare results, run: why OLD NEW")
         return
     rows = [
         [as_planned(after).name, before["key"], after["key"], reasons]
@@ -241,7 +241,7 @@ def export_arms(args: argparse.Namespace) -> None:
         raise UserError(f"{args.out}: already exists; remove it, or choose another file")
     if lacking := [each for each in plan.to_run(jobs, again=True) if not each.whole]:
         command = _command(plan, lacking[0], args.settings)
-        raise UserError(f"{lacking[0].name}: not finished, or missing; run: {command}")
+        raise UserError(f"{lacking[0].name}: the result is missing or unfinished; run: {command}")
     keys = pack(jobs, args.out)
     print(f"{args.out}: {len(jobs)} jobs of {', '.join(plan.study.methods)}, {len(keys)} in all")
 

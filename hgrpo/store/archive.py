@@ -43,7 +43,7 @@ def pack(jobs: Iterable[Planned], target: Path) -> list[str]:
             for name, digest in made["files"].items():
                 path = STORE / key / name
                 if not path.is_file() or sha256(path) != digest:
-                    raise UserError(f"{path}: changed since its job wrote it")
+                    raise UserError(f"{path}: the file has changed since its job wrote it")
                 archive.add(path, f"{key}/{name}", filter=without_origin)
             # Written last, as in the store, because it marks the result as complete.
             archive.add(STORE / key / MADE, f"{key}/{MADE}", filter=without_origin)
@@ -109,7 +109,7 @@ def _extract(archive: Path, place: Path) -> None:
         with tarfile.open(archive, "r:") as opened:
             for member in tqdm(opened, desc="import", unit="file", disable=None):
                 if not member.isreg() or not name.fullmatch(member.name):
-                    raise UserError(f"{archive}: {member.name}: does not belong to a result")
+                    raise UserError(f"{archive}: {member.name} does not belong to a result")
                 opened.extract(member, place, filter="data")
     except FileNotFoundError:
         raise UserError(f"{archive}: no such file") from None
@@ -130,7 +130,7 @@ def _read(entry: Path) -> dict:
         raise ValueError(f"{entry.name}: its key does not match its record")
     for name, digest in made["files"].items():
         if sha256(entry / name) != digest:
-            raise ValueError(f"{entry.name}/{name}: changed since its job wrote it")
+            raise ValueError(f"{entry.name}/{name} has changed since its job wrote it")
     return made
 
 

@@ -282,7 +282,7 @@ def test_it_refuses_what_its_rules_cannot_score(healthy):
     with pytest.raises(urllib.error.HTTPError) as caught:
         ask(healthy.url, replace(prompt, messages=chess))
     message = json.load(caught.value)["error"]["message"]
-    assert "no environment 'go'; known: alfworld" in message
+    assert "unknown environment 'go'; known: alfworld" in message
 
 
 @pytest.mark.parametrize(

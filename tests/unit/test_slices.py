@@ -82,7 +82,7 @@ def test_slices_by_seed_and_by_arm_give_the_files_of_the_whole_study(
     for page, text in pages.items():
         page.write_text(text, encoding="utf-8")
     publish.check(docs, project / "configs/studies")
-    assert f"{STUDY}: incomplete, without {lacking}\n" in capsys.readouterr().out
+    assert f"{STUDY}: incomplete; missing: {lacking}\n" in capsys.readouterr().out
     published("slices", others[1], others[0])
     assert "missing" not in capsys.readouterr().out
     figures = [

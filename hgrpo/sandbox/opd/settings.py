@@ -131,7 +131,7 @@ class OpdSettings(ArmSettings, TransformerSettings):
 
     def _wrong_phases(self) -> Sequence[tuple[bool, str]]:
         if not self.phases:
-            return ((True, "phases: at least one phase is required"),)
+            return ((True, "phases: expected at least one phase"),)
         starts = [phase.start for phase in self.phases]
         rising = all(early < late for early, late in pairwise(starts))
         return (

@@ -263,7 +263,7 @@ def test_a_study_of_readers_loads_no_policy(study, tmp_path):
             "--fitted nobody/seed_11/round_1: expected a folder",
         ),
         ({"policy": [Path("/nowhere")]}, "/nowhere/config.json: missing"),
-        ({"policy": []}, "--policy: 0 folders, but --rollouts has 1"),
+        ({"policy": []}, r"--policy: expected as many folders as in --rollouts \(1\), got 0"),
     ],
 )
 def test_a_mistake_is_named_and_nothing_is_written(study, tmp_path, changes, expected):

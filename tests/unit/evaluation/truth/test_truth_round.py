@@ -151,7 +151,7 @@ def test_more_continuations_leave_the_rollouts_as_they_are(out, root, tmp_path):
 @pytest.mark.parametrize(
     ("truth", "paths", "expected"),
     [
-        ({}, {"policy": None}, "^--policy: required, because ground truth is estimated from"),
+        ({}, {"policy": None}, "^--policy is required, because ground truth is estimated from"),
         ({"groups": 6}, {}, "^truth.groups: 6 games requested, but the training panel has 5$"),
         ({}, {"policy": "nowhere"}, "nowhere/config.json: missing"),
     ],

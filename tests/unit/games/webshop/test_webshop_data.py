@@ -145,7 +145,7 @@ def test_without_a_network_one_line_says_what_to_do(shelf, tmp_path, monkeypatch
     with pytest.raises(UserError) as caught:
         data_files(config(folder=str(tmp_path / "data"), download=True))
     assert str(caught.value) == (
-        "products.download: http://127.0.0.1:9/file: no connection (ConnectionError); "
+        "products.download: http://127.0.0.1:9/file: cannot connect (ConnectionError); "
         f"check the network (alternatively, copy the file to {tmp_path}/data/{NAMES[0]})"
     )
 
