@@ -161,7 +161,7 @@ def _objective_rows(objectives: dict) -> list[str]:
     for name, share in objectives["shares"].items():
         rows.append(
             f"| {small[name]}, {many} trajectories | a GRPO step: rollouts and update | "
-            f"**{share:.2%}** | at most {100 * _SMALL:.0f} %{_short(share <= _SMALL)} |"
+            f"**{share:.2%}** of its time | at most {100 * _SMALL:.0f} %{_short(share <= _SMALL)} |"
         )
     return rows
 
@@ -174,13 +174,14 @@ def _credit_rows(credit: dict) -> list[str]:
     )
     shares = [
         f"| credit of 128 trajectories, {names[kind]}, slowest method | a training step on "
-        f"them: rollouts and update | **{credit['by_kind'][kind]:.2%}** | at most "
+        f"them: rollouts and update | **{credit['by_kind'][kind]:.2%}** of its time | at most "
         f"{100 * limit:.0f} %{_short(credit['by_kind'][kind] <= limit)} |"
         for kind, limit in _CREDIT.items()
     ]
     return [
         *shares,
-        f"| the same, other assigners | the same | {others} | - |",
+        "| credit of 128 trajectories, other assigners | a training step on them: rollouts and "
+        f"update | {others} | - |",
         f"| credit of {credit['cached_trajectories']:,} cached trajectories by every method of "
         f"`bakeoff_plateau_plus` | - | **{credit['cached_s']:.0f} s**; "
         f"{credit['embedding_s']:.0f} s more if TurnRD's embeddings are not stored "
@@ -212,9 +213,9 @@ def _truth_rows(truth: dict) -> list[str]:
     fed = truth["tokens_fed"]
     return [
         whole,
-        f"| tokens fed to the model by continuing | {restarting} | {fed['continued']:,} against "
-        f"{fed['restarted']:,}: **{fed['restarted'] / fed['continued']:.2f}x**, the upper "
-        "bound of the next two rows at equal cost per token | - |",
+        f"| tokens fed to the model in continuations | {restarting} | {fed['continued']:,} against "
+        f"{fed['restarted']:,}: **{fed['restarted'] / fed['continued']:.2f}x** fewer, the upper "
+        "bound of the next two rows if every token costs the same | - |",
         row("plain", "plain, restarted", plain, f"{restarting}, same engine", bar=True),
         row("compiled", "compiled, restarted", compiled, f"{restarting}, same engine", bar=True),
         row("compiled", "plain, restarted", compiled, f"{restarting}{plain}"),
@@ -292,12 +293,15 @@ def _page(
     lines = [
         "# Benchmarks",
         "",
-        "`make bench` writes this page. Both sides of a row ran alternately on the same machine",
-        "with one thread, and a ratio is the median over pairs. Compare ratios, not absolute",
-        "numbers, because machines and their load differ. There are two exceptions. The original",
-        "WebShop requires Java and its own data and was not run here; its 20 to 38 steps/s and 6",
-        "to 8 ms per reset were measured once on another, busy machine. Lucene's rankings were",
-        "stored beforehand.",
+        "`make bench` writes this page. The two sides of a row ran alternately on the same machine",
+        "with one thread, and the ratio is the median over pairs of runs. Compare ratios, not",
+        "absolute numbers, because machines and their load differ.",
+        "",
+        "Two baselines did not run alternately with our code:",
+        "",
+        "- The original WebShop requires Java and its own data. Its 20 to 38 steps/s and 6 to 8 ms",
+        "  per reset were measured once on another, busy machine.",
+        "- Lucene's rankings were stored beforehand.",
         "",
         f"Machine: {processor()}, {os.cpu_count()} cores, {_bfloat16()}, Python "
         f"{platform.python_version()}.",
@@ -322,13 +326,10 @@ def _page(
         f"against {dag['trivial_seconds']:.1f} s: **{dag['ratio']:.2f}x**, peak "
         f"{dag['megabytes']:.0f} MB | at most {_DAG}x{_short(dag['ratio'] <= _DAG)} |",
         "",
-        "Files: `benchmarks/webshop.py`, `benchmarks/sokoban.py`, `benchmarks/rollout.py`,",
-        "`benchmarks/update.py`, `benchmarks/objectives.py`, `benchmarks/credit.py`,",
-        "`benchmarks/truth.py`, `benchmarks/sandbox.py`, `benchmarks/dag.py` and",
-        "`benchmarks/alfworld_engines.py`. The docstring of each file describes its measurements.",
-        "`benchmarks/webshop_size.py` measures a shop with a million products; its results are in",
-        "[webshop.md](webshop.md#size). `benchmarks/gpu_round.py` requires a GPU; [gpu.md](gpu.md)",
-        "has its results, and those of the sandbox on a GPU.",
+        "The docstring of each file in `benchmarks/` describes its measurements. See",
+        "[webshop.md](webshop.md#size) for a shop with a million products",
+        "(`benchmarks/webshop_size.py`), and [gpu.md](gpu.md) for training steps on a GPU",
+        "(`benchmarks/gpu_round.py`) and the sandbox on a GPU.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -53,7 +53,7 @@ def main() -> None:
     for name in sorted(_names(args.before) | _names(args.after)):
         before, after = args.before / name, args.after / name
         if not (before.is_file() and after.is_file()):
-            print(f"only one: {name}")
+            print(f"in only one folder: {name}")
             continue
         differences = list(_differences(before, after))
         compared, different = compared + 1, different + bool(differences)
@@ -84,7 +84,7 @@ def _differences(before: Path, after: Path) -> Iterator[str]:
 
 def _tensors(before: dict[str, torch.Tensor], after: dict[str, torch.Tensor]) -> Iterator[str]:
     for name in sorted(before.keys() ^ after.keys()):
-        yield f"tensor {name} in one file alone"
+        yield f"tensor {name} is in only one file"
     for name in sorted(before.keys() & after.keys()):
         if not torch.equal(before[name], after[name]):
             yield f"tensor {name}"

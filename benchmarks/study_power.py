@@ -83,7 +83,11 @@ def main() -> None:
     parser.add_argument("--rate", type=float, help="learning rate of the tuning runs")
     parser.add_argument("--seeds", type=int, nargs="+", default=[5, 6, 8, 10])
     parser.add_argument(
-        "--add", type=float, nargs="*", default=[], help="add arms with these differences"
+        "--add",
+        type=float,
+        nargs="*",
+        default=[],
+        help="add simulated arms with these differences from the reference",
     )
     args = parser.parse_args()
     runs = read_runs(args.runs, args.rate)

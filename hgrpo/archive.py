@@ -67,7 +67,7 @@ def unpacked(archive: Path, beside: Iterable[str] = ()) -> Path:
     try:
         stamp = archive.stat()
     except FileNotFoundError:
-        raise UserError(f"{archive}: missing; run the stage that writes it first") from None
+        raise UserError(f"{archive}: missing file; run the stage that writes it first") from None
     stem = archive.name.partition(".")[0]
     name = f"{stem}-{stamp.st_size:x}-{stamp.st_mtime_ns:x}"
     for home in (archive.parent, _private_folder(archive)):
@@ -78,11 +78,10 @@ def unpacked(archive: Path, beside: Iterable[str] = ()) -> Path:
         except OSError as error:
             if error.errno != errno.EROFS:
                 raise
-    raise UserError(f"{archive}: cannot be unpacked; neither its folder nor TMPDIR is writable")
+    raise UserError(f"{archive}: cannot unpack, because neither its folder nor TMPDIR is writable")
 
 
 def _private_folder(archive: Path) -> Path:
-    """A folder in TMPDIR for this user and this archive."""
     place = hashlib.sha256(os.fsencode(archive.parent.resolve())).hexdigest()[:16]
     return Path(tempfile.gettempdir(), f"hgrpo-{os.getuid()}", place)
 
@@ -102,7 +101,7 @@ def _unpacked(archive: Path, folder: Path, beside: tuple[str, ...]) -> Path:
                 for name in beside:
                     source = archive.with_name(name)
                     if not source.is_file():
-                        raise UserError(f"{source}: missing; it belongs to {archive.name}")
+                        raise UserError(f"{source}: missing, although {archive.name} requires it")
                     # The link is relative, so that results can be moved.
                     (scratch / name).symlink_to(os.path.relpath(source, folder.resolve()))
     return folder

@@ -70,7 +70,7 @@ class Results:
         except pd.errors.EmptyDataError:
             return pd.DataFrame()
         except ValueError as error:
-            raise UserError(f"{path}: damaged ({one_line(error)})") from None
+            raise UserError(f"{path}: the file is damaged ({one_line(error)})") from None
         return table.assign(**{key: 100 * table[key] for key in _rates(name, table) if percent})
 
     def latex(self, name: str, columns: Sequence[str], digits: int = 1) -> str:
@@ -89,7 +89,7 @@ class Results:
         for column in columns:
             if column not in table.columns:
                 nearest = did_you_mean(column, list(table.columns))
-                raise UserError(f"{name}: no column {column}{nearest}")
+                raise UserError(f"{name}: the table has no column {column}{nearest}")
         chosen = table[list(columns)]
         form = f"{{:.{digits}f}}".format
         rates = {key: chosen[key].map(form, "ignore") for key in _rates(name, chosen)}
@@ -124,7 +124,7 @@ class Results:
             known = sorted(episodes[name].unique())
             if value is not None and value not in known:
                 others = ", ".join(map(str, known))
-                raise UserError(f"no episodes of {name} {value}, only of {others}")
+                raise UserError(f"there are no episodes of {name} {value}, only of {others}")
             episodes = episodes if value is None else episodes[episodes[name] == value]
         return episodes.reset_index(drop=True)
 
@@ -154,7 +154,7 @@ class Results:
         home = self._run(method, seed)
         logs = {number: self._log(home, number, method) for number in self._rounds(home)}
         if not logs:
-            raise UserError(f"{home}: no finished round")
+            raise UserError(f"{home}: the run has no finished round")
         parts = [pd.DataFrame(log["rows"]).assign(round=number) for number, log in logs.items()]
         table = pd.concat(parts, ignore_index=True)
         return table.assign(batch=range(1, len(table) + 1))
@@ -174,7 +174,7 @@ class Results:
             played = config["method"] | {key: config[key] for key in _PLAY & config.keys()}
             pd.DataFrame(log["rows"])
         except (ValueError, LookupError, TypeError) as error:
-            raise UserError(f"{path}: not a train log ({one_line(error)})") from None
+            raise UserError(f"{path}: the file is not a train log ({one_line(error)})") from None
         now = {key: self.config.get(key) for key in _PLAY} | self.config["methods"][method]
         # The expert's settings do not affect a training round.
         played, now = (
@@ -183,29 +183,28 @@ class Results:
         differ = [key for key in played.keys() & now.keys() - {"label"} if played[key] != now[key]]
         if differ:
             raise UserError(
-                f"{path}: played with another {', '.join(sorted(differ))} than the current "
-                f"{self.folder / 'config.yaml'}; run the study again"
+                f"{path}: the round was played with a different {', '.join(sorted(differ))} than "
+                f"in {self.folder / 'config.yaml'}; run the study again"
             )
         return log
 
     def _check_report(self) -> None:
-        """Raise a UserError if config.yaml has changed since the report was made."""
         path = self.folder / "report/methods_comparison.json"
         if not path.is_file():
             return
         try:
             studies = {arm.get("_study") for arm in json.loads(path.read_bytes()).values()}
         except (ValueError, AttributeError) as error:
-            raise UserError(f"{path}: damaged ({one_line(error)})") from None
+            raise UserError(f"{path}: the file is damaged ({one_line(error)})") from None
         # Older reports do not record the study.
         if studies - {None, study_digest(self.config)}:
-            raise UserError(f"{path}: made before config.yaml changed; run the study again")
+            raise UserError(f"{path}: config.yaml has changed since; run the study again")
 
     def _of_round(self, method: str, seed: int, round: int, name: str) -> pd.DataFrame:
         run = self._run(method, seed)
         if round not in (known := self._rounds(run)):
             only = ", ".join(map(str, known)) or "none"
-            raise UserError(f"{run}: no round {round}, only {only}")
+            raise UserError(f"{run}: the run has no round {round}, only {only}")
         self._log(run, round, method)
         return self._parquet(f"{run.relative_to(self.folder)}/round_{round}/{name}")
 
@@ -215,9 +214,9 @@ class Results:
         trained = sorted(present.intersection(self.config["methods"]))
         arm = self.folder / f"rl/{method}"
         if method not in trained:
-            raise UserError(f"{arm}: no such arm was trained{did_you_mean(method, trained)}")
+            raise UserError(f"{arm}: there is no such trained arm{did_you_mean(method, trained)}")
         if not (arm / f"seed_{seed}").is_dir():
-            raise UserError(f"{arm}: no seed {seed}, only {_numbers(arm, 'seed_')}")
+            raise UserError(f"{arm}: the arm has no seed {seed}, only {_numbers(arm, 'seed_')}")
         return arm / f"seed_{seed}"
 
     def _parquet(self, name: str) -> pd.DataFrame:
@@ -227,11 +226,10 @@ class Results:
         except FileNotFoundError:
             raise UserError(f"{path}: no such file") from None
         except (OSError, ValueError) as error:
-            raise UserError(f"{path}: damaged ({one_line(error)})") from None
+            raise UserError(f"{path}: the file is damaged ({one_line(error)})") from None
 
 
 def _rates(name: str, table: pd.DataFrame) -> list[str]:
-    """Columns of a table whose values the report shows in percent."""
     # In the threshold tables, all other numeric columns are counts of trajectories.
     pattern = "threshold" if name.startswith("thresholds") else _RATE
     numbers = table.select_dtypes("number").columns

@@ -143,7 +143,9 @@ def merged(earlier: Evidence, further: Evidence) -> Evidence:
     recorded = _same_settings(earlier.settings.get("recorded", {}), further.settings["recorded"])
     experts = [scripted_players(json.loads(each.expert or "{}")) for each in (earlier, further)]
     if not experts[0].equals(experts[1]):
-        raise UserError(f"{EXPERT}: the scripted players differ from those of earlier slices")
+        raise UserError(
+            f"{EXPERT}: the results of scripted players differ from those of earlier slices"
+        )
     dtype = earlier.settings["train_dtype"] or further.settings["train_dtype"]
     again = earlier.runs.intersection(further.runs)
     tables = {

@@ -109,7 +109,7 @@ def page() -> str:
 
 def _about(model: type[BaseModel]) -> list[str]:
     """A section's docstring; empty if it only repeats the `kind` of the heading."""
-    text = " ".join(model.__doc__.split())
+    text = " ".join(model.__doc__.split()).replace("Kept:", "Kept from the paper:")
     return [] if text.startswith("Keys beside") else [text, ""]
 
 

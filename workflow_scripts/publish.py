@@ -129,14 +129,16 @@ def check(docs: Path, studies_folder: Path) -> None:
         name = folder.relative_to(docs / "tables")
         if evidence.incomplete(folder):
             study = load_study(studies_folder / f"{name.parts[0]}.yaml")
-            print(f"{name}: incomplete, without {'; '.join(evidence.read(folder).lacking(study))}")
+            print(f"{name}: incomplete; missing: {'; '.join(evidence.read(folder).lacking(study))}")
             continue
         faults, rest = check_published.check(folder, DRAWN)
         wrong += faults
         print(f"{name}: {'differs' if faults else 'as published'}")
         print("".join(f"    cannot be recomputed: {each}\n" for each in rest), end="")
     wrong += _wrong_in_sandbox(docs / "sandbox", publish_sandbox.STUDIES)
-    print("sandbox: recomputed only verdicts, from published p-values; not p-values or arms.csv")
+    print(
+        "sandbox: recomputed only verdicts, from published p-values, but not p-values or arms.csv"
+    )
     print("not recomputed: figures, and numbers in the text of pages")
     for page, text in filled(docs, studies_folder).items():
         if page.read_text(encoding="utf-8") != text:

@@ -157,9 +157,12 @@ def _alone(row: Mapping[str, Any]) -> str:
     equal = row["difference"] == row["lower"] == row["upper"] == 0
     difference = "0" if equal else _difference(row)
     if row["kind"] == "identical":
-        return f"{row['arm']} differs from {row['against']} only by rounding: {difference}."
-    luck = "" if row["lower"] <= 0 <= row["upper"] else "; one such interval in twenty misses 0"
-    return f"{row['against']} with other seeds less the same arm, not paired: {difference}{luck}."
+        return f"`{row['arm']}` and `{row['against']}` differ only by rounding: {difference}."
+    luck = (
+        "" if row["lower"] <= 0 <= row["upper"] else "; by chance 5 % of such intervals exclude 0"
+    )
+    arm = row["against"]
+    return f"`{arm}` with other seeds minus `{arm}`, not paired: {difference}{luck}."
 
 
 def matrix(study: SandboxStudy, arms: pd.DataFrame) -> str:
@@ -180,8 +183,8 @@ _TOO_LOW = (
 )
 _NOTE = (
     "In brackets: the original's mean ± standard deviation over three seeds. * marks a mean that "
-    f"differs by more than {FAR:g} of these deviations, with the p-value of Welch's test, which "
-    "accounts for the small number of seeds."
+    f"differs from the original's by more than {FAR:g} of its standard deviations; p is that of "
+    "Welch's test, without correction."
 )
 
 

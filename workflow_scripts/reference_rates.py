@@ -52,8 +52,12 @@ def main() -> None:
     )
     parser.add_argument("results", nargs="+", type=Path, help="folders of finished studies")
     parser.add_argument("--starts", nargs="+", type=Path, help="folders of whole runs")
-    parser.add_argument("--games-only", action="store_true", help="keep the players' rows")
-    parser.add_argument("--players-only", action="store_true", help="keep the games' rows")
+    parser.add_argument(
+        "--games-only", action="store_true", help="measure only games; keep the rows of players"
+    )
+    parser.add_argument(
+        "--players-only", action="store_true", help="measure only players; keep the rows of games"
+    )
     parser.add_argument("--tokens", type=Path, help="published cost.csv of the study")
     parser.add_argument("--float32", action="store_true", help="compare two runs of one study")
     parser.add_argument("--out", type=Path, default=REFERENCE)

@@ -31,18 +31,23 @@ _TITLES = {
 _RULES = """\
 # Rules of the sandbox
 
-This page describes each rule: its computation, the sources of its formulas, its deviations from
-these sources, and its requirements. "The original" is the sandbox whose commands ours supports. A
-formula without a source inherits the sources of the formulas that it uses. A run that does not meet
-a requirement is rejected. Requirements in *italics* are softer: without them a run equals another
-arm, or one of its settings has no effect. Such a run is rejected unless `allow_degenerate` is true.
+The tables describe all update rules. "The original" is the sandbox whose commands this one accepts.
+Column `kept and changed` compares a rule with its sources. If a formula has no source, column
+`sources` shows those of the formulas that it uses.
+
+A run that does not meet a requirement is rejected. Requirements in *italics* are softer: a run that
+does not meet them equals another arm, or one of its settings has no effect. Such a run is rejected
+only if `allow_degenerate` is false.
+
 `workflow_scripts/sandbox_pages.py` generates this page from the code.
 """
 _RUNS = """\
 # Runs of the sandbox
 
-All arms of all studies, with their changes to the study's base. Identical arms of several studies
-run once. `workflow_scripts/sandbox_pages.py` generates this page from
+This page lists the arms of every study. For each arm it shows the settings that differ from the
+study's base settings. An arm that several studies share runs once.
+
+`workflow_scripts/sandbox_pages.py` generates this page from
 [configs/sandbox](../../configs/sandbox).
 """
 _LINK = re.compile(r"https?://[^\s,)\]]+")
@@ -147,7 +152,7 @@ def runs_page(studies: Mapping[str, Path]) -> str:
     """The text of docs/sandbox/runs.md; `studies` maps names of studies to their files."""
     read = {name: read_study(path) for name, path in studies.items()}
     parts = [_RUNS]
-    parts += ["| study | piece | arms | seeds | decides |", "|---|---|---|---|---|"]
+    parts += ["| study | experiment | arms | seeds | tested metric |", "|---|---|---|---|---|"]
     parts += [
         f"| [`{name}`](#{name}) | {each.piece} | {len(each.overrides())} | {each.seeds} | "
         f"{each.metric.text} |"
@@ -159,7 +164,7 @@ def runs_page(studies: Mapping[str, Path]) -> str:
 
 
 def _study(name: str, study: SandboxStudy, path: Path) -> str:
-    lines = [f"\n## {name}\n", f"{study.question}\n", f"Base: {_settings(study.base)}\n"]
+    lines = [f"\n## {name}\n", f"{study.question}\n", f"Base settings: {_settings(study.base)}\n"]
     lines += ["| arm | changes | code of its rule |", "|---|---|---|"]
     for label, settings in resolve(study, str(path)).items():
         changes = study.overrides()[label]

@@ -37,7 +37,7 @@ class ChatConversation(Replies):
         self._special = frozenset(self._controls.values())
         for token in self._controls:
             if token in (system or ""):
-                raise UserError(f"system: {token} is a special token of {self._file}")
+                raise UserError(f"system: remove {token}, a special token of {self._file}")
         # Match the longest first, because one special token may be a prefix of another.
         names = sorted(self._controls, key=len, reverse=True)
         self._control = re.compile(f"({'|'.join(map(re.escape, names))})" if names else "(?!)()")

@@ -225,7 +225,7 @@ def _json(path: Path) -> dict:
     try:
         loaded = json.loads(user_text(path))
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: damaged ({error})") from None
+        raise UserError(f"{path}: the file is damaged ({error})") from None
     return loaded if isinstance(loaded, dict) else {}
 
 

@@ -29,7 +29,6 @@ def find_thought(
 
 
 def _place(text: str) -> tuple[int, int] | None:
-    """Character range [start, end) of the thought."""
     opened = _OPEN in text
     start = text.index(_OPEN) + len(_OPEN) if opened else 0
     ends = [text.find(mark, start) for mark in (_CLOSE, _ANSWER)]

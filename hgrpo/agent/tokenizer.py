@@ -39,7 +39,8 @@ def train_tokenizer(
     room = max_vocab - len(SPECIALS) - len(alphabet)
     if room <= 0:
         raise UserError(
-            f"max_vocab: {max_vocab} must exceed the {max_vocab - room} special tokens and bytes"
+            f"max_vocab: expected more than {max_vocab - room}, the number of special tokens and "
+            f"bytes, got {max_vocab}"
         )
     counts = _count(Counter(texts), cut, splitter)
     long = [piece for piece in counts if len(piece) > 1 and piece not in SPECIALS]
@@ -63,7 +64,6 @@ def _splitter(pieces: str) -> pre_tokenizers.PreTokenizer:
 
 
 def _count(texts: Counter[str], cut: Cut, splitter: pre_tokenizers.PreTokenizer) -> Counter[str]:
-    """Count the pieces of `texts`, which maps each text to its number of occurrences."""
     goal_splitter = _splitter(cut.goal_pieces) if cut.goal_mark else splitter
     counts: Counter[str] = Counter()
     for text, times in texts.items():
@@ -82,4 +82,4 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     try:
         return Tokenizer.from_file(str(path))
     except Exception as error:  # tokenizers raises no narrower class
-        raise UserError(f"{path}: not a tokenizer ({error})") from None
+        raise UserError(f"{path}: the file is not a valid tokenizer ({error})") from None

@@ -57,9 +57,9 @@ def config_without_code(path: Path, name: str) -> dict:
     try:
         config = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{name}: damaged ({error})") from None
+        raise UserError(f"{name}: the file is damaged ({error})") from None
     if not isinstance(config, dict):
-        raise UserError(f"{name}: must be a mapping")
+        raise UserError(f"{name}: expected a mapping")
     for key in _CODE:
         if config.get(key) is not None:
             raise UserError(f"{name}: {key}: models with custom code are not supported")
@@ -85,7 +85,7 @@ def architecture(folder: Path) -> "PretrainedConfig":
         )
     except Exception as error:  # a config class may raise anything
         raise UserError(
-            f"{folder / 'config.json'}: not a model config ({one_line(error)})"
+            f"{folder / 'config.json'}: the file is not a valid model config ({one_line(error)})"
         ) from None
 
 

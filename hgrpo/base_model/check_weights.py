@@ -110,11 +110,10 @@ def _check_finite(part: Path) -> None:
                     if not all(chunk.isfinite().all() for chunk in values.split(_CHUNK)):
                         raise UserError(f"{part}: tensor {name!r} has non-finite values")
     except SafetensorError as error:
-        raise UserError(f"{part}: damaged ({error})") from None
+        raise UserError(f"{part}: the file is damaged ({error})") from None
 
 
 def _check_tied(parts: list[Path], tied: Mapping[str, str]) -> None:
-    """Raise UserError if tied tensors differ, because the correct one is unknown."""
     places = {name: part for part in parts for name in read_header(part)}
 
     def read(name: str) -> torch.Tensor:
@@ -125,5 +124,5 @@ def _check_tied(parts: list[Path], tied: Mapping[str, str]) -> None:
         if {name, other} <= places.keys() and not torch.equal(read(name), read(other)):
             raise UserError(
                 f"{places[name]}: tensor {name!r} differs from {other!r}, but config.json sets "
-                "`tie_word_embeddings`"
+                "`tie_word_embeddings`, which requires equal tensors"
             )

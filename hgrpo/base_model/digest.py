@@ -55,8 +55,8 @@ def base_digest(folder: Path) -> str:
     size = (folder / WEIGHTS).stat().st_size
     if size != summary["bytes"]:
         raise UserError(
-            f"{folder / WEIGHTS}: {size:,} bytes, but {SUMMARY} in the same folder records "
-            f"{summary['bytes']:,}; delete both and run again"
+            f"{folder / WEIGHTS}: the file has {size:,} bytes, but {SUMMARY} in the same folder "
+            f"records {summary['bytes']:,}; delete both and run again"
         )
     return summary["digest"]
 
@@ -106,8 +106,9 @@ def _read_summary(folder: Path) -> dict:
         summary = json.loads(path.read_bytes())
         return {key: summary[key] for key in ("digest", "companions", "bytes")}
     except FileNotFoundError:
-        raise UserError(f"{path}: missing; run the base stage again") from None
+        raise UserError(f"{path}: the file is missing; run the base stage again") from None
     except (ValueError, RecursionError, TypeError, LookupError) as error:
         raise UserError(
-            f"{path}: damaged ({type(error).__name__}: {error}); delete it and run again"
+            f"{path}: the file is damaged ({type(error).__name__}: {error}); delete it and run "
+            "again"
         ) from None

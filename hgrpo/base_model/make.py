@@ -169,7 +169,7 @@ def adopt(source: Path, out: Path, system: str | None, check: Callable[[Path], N
     for name in ("config.json", "tokenizer.json"):
         if not (source / name).is_file():
             raise UserError(
-                f"no {name} there; give the folder of a Hugging Face model, not its hub name"
+                f"{name} is missing; give the folder of a Hugging Face model, not its hub name"
             )
     parts = _weights(source)
     if "quantization_config" in config_without_code(source / "config.json", "config.json"):
@@ -193,10 +193,10 @@ def _weights(source: Path) -> list[Path]:
     pickled = sorted(path.name for path in source.iterdir() if path.suffix in _PICKLES)
     if pickled:
         raise UserError(
-            f"{pickled[0]} holds pickled weights, which can run code when loaded; only {WEIGHTS} "
-            f"is supported, as one file or sharded with {INDEX}"
+            f"{pickled[0]} contains pickled weights, which can run code when loaded; only "
+            f"{WEIGHTS} is supported, as one file or sharded with {INDEX}"
         )
-    raise UserError(f"neither {WEIGHTS} nor {INDEX} found there")
+    raise UserError(f"expected {WEIGHTS} or {INDEX} in this folder")
 
 
 def _link(source: Path, target: Path) -> None:

@@ -50,8 +50,8 @@ def _read(path: Path) -> tuple[dict[str, dict], int]:
             pass  # opening validates the header and the file length
     except SafetensorError as error:
         raise UserError(
-            f"{path}: not a complete safetensors file ({error}): damaged, truncated, or a git-lfs "
-            f"pointer; {_MEND}"
+            f"{path}: not a complete safetensors file ({error}); it may be damaged, truncated, or "
+            f"a git-lfs pointer; {_MEND}"
         ) from None
     with path.open("rb") as file:
         (length,) = struct.unpack("<Q", file.read(8))
@@ -119,7 +119,8 @@ def check_checksum(path: Path) -> None:
         hashlib.file_digest(file, lambda: digest)
     if digest.hexdigest() != expected:
         raise UserError(
-            f"{path}: does not match its checksum: damaged, or changed after writing; {_MEND}"
+            f"{path}: the file does not match its checksum, so it is damaged or was changed after "
+            f"writing; {_MEND}"
         )
 
 
@@ -140,7 +141,7 @@ def shards(folder: Path) -> list[Path]:
         names = sorted(set(json.loads(index.read_bytes())["weight_map"].values()))
         wrong = [name for name in names if Path(name).name != name]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{index}: not a weights index ({error})") from None
+        raise UserError(f"{index}: the file is not a valid index of weights ({error})") from None
     for name in wrong or [name for name in names if not (folder / name).is_file()]:
         raise UserError(f"{index}: {name}: no such file in the same folder")
     return [folder / name for name in names]

@@ -31,7 +31,7 @@ class TinyModel(Strict):
         "tokens cannot become probable",
     )
     pretrain_trajectories: int = Field(
-        0, ge=0, description="expert trajectories to pretrain on, with a loss on every token"
+        0, ge=0, description="expert trajectories for pretraining, with a loss on every token"
     )
 
 

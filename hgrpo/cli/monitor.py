@@ -30,7 +30,7 @@ def main() -> None:
     parser = command_parser(__doc__)
     parser.add_argument("results", type=Path, help="folder of the study, results/<study>")
     parser.add_argument("--once", action="store_true", help="print the screen once and exit")
-    parser.add_argument("--every", type=float, default=5.0, metavar="SECONDS", help="default 5")
+    parser.add_argument("--every", type=float, default=5.0, metavar="SECONDS", help="default: 5")
     args = parser.parse_args()
     if args.once or not sys.stdout.isatty():
         print(look(args.results)[0])

@@ -69,7 +69,7 @@ def read_run(text: str) -> tuple[str, list[dict]]:
     if not arm and len(known) == 1:
         arm = known[0]
     if arm not in known:
-        problem = f"no arm {arm!r}" if arm else "several arms; choose one with :ARM"
+        problem = f"no arm {arm!r}" if arm else "the file has several arms; choose one with :ARM"
         raise UserError(f"{where}: {problem}{did_you_mean(arm, known)}")
     curve = validate(_Run, {"rounds": arms[arm][_ROUNDS]}, f"{where}: {arm}")
     return label, curve.model_dump()["rounds"]

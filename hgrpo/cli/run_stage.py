@@ -6,7 +6,6 @@ the result (made.json) to the same folder.
 
 import argparse
 import json
-import os
 import random
 import shutil
 import sys
@@ -73,12 +72,12 @@ def run_planned(stage: ModuleType, file: Path, words: Sequence[str]) -> None:
     config = str(STORE / "settings" / f"{job['settings']}.json")
     settings = read_config(config)
     if settings_digest(settings) != job["settings"]:
-        raise UserError(f"{config}: edited; start the run again to restore the file")
+        raise UserError(f"{config}: the file was edited; start the run again to restore it")
     _check_code(stage, settings, job["code"])
     args = _parser(stage).parse_args(["--config", config, *job["words"], *words])
     with written_progress(Path(job["log"])):
         checked = read_settings(stage, settings, _job(stage, args))
-        if "RANK" in os.environ:  # a worker of a multi-process job; its parent writes the record
+        if _is_child(stage):  # its parent writes the record
             _run(stage, checked, args, job["code"])
         elif not take_equal(job, entry):
             _run(stage, checked, args, job["code"])
@@ -105,6 +104,15 @@ def _run(stage: ModuleType, settings: BaseModel, args: argparse.Namespace, code:
     except SystemExit as ended:  # the main process of a multi-process round calls sys.exit
         if ended.code:
             raise
+
+
+def _is_child(stage: ModuleType) -> bool:
+    """Whether this is one of several processes of a data-parallel round."""
+    if not runs_a_model(_name(stage)):
+        return False
+    from hgrpo.learning.ranks import is_child
+
+    return is_child()
 
 
 def _job(stage: ModuleType, args: argparse.Namespace) -> Job:

@@ -35,7 +35,7 @@ def _run(job: Mapping[str, Any], target: Path) -> None:
     settings = validate(PIECES[job["piece"]].model, job["settings"], job["piece"])
     code = run_code(job["piece"], settings)
     if job.get("code", code) != code:
-        raise UserError(f"{target}: the code has changed since the run was planned; run it again")
+        raise UserError(f"{target}: the code has changed since planning; start the run again")
     train_arm(job["piece"], job["settings"], code, target)
 
 

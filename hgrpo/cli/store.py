@@ -11,7 +11,6 @@ Examples:
 """
 
 import argparse
-import contextlib
 import os
 import shlex
 import shutil
@@ -99,20 +98,18 @@ def show_list(args: argparse.Namespace) -> None:
     print(tabulate(rows, ["key", "job", "finished", "s", "MB", "studies"]))
 
 
-def by_arm(entries: Iterable[Path]) -> list[list]:
+def by_arm(entries: Iterable[Path], records: Mapping[str, Mapping]) -> list[list]:
     """Rows of stage, method, seeds, number of results and megabytes, one per stage and arm."""
     arms = defaultdict(list)
     for entry in entries:
-        arm, seed = ("unfinished", ""), ""
-        with contextlib.suppress(UserError):
-            made = read_made(entry)
-            arm, seed = (made["stage"], made["job"]["method"]), str(made["job"]["seed"] or "")
-        arms[arm].append((seed, bytes_of(entry)))
-    rows = [[*arm, *zip(*jobs, strict=True)] for arm, jobs in sorted(arms.items())]
-    return [
-        [*arm, ",".join(sorted({*seeds})), len(seeds), f"{sum(sizes) / 1e6:.1f}"]
-        for *arm, seeds, sizes in rows
-    ]
+        made = records.get(entry.name, {"stage": "unfinished", "job": {"method": "", "seed": 0}})
+        arms[made["stage"], made["job"]["method"]].append((made["job"]["seed"], bytes_of(entry)))
+    rows = []
+    for (stage, method), jobs in sorted(arms.items()):
+        seeds = ",".join(map(str, sorted({seed for seed, _ in jobs if seed})))
+        size = sum(size for _, size in jobs)
+        rows.append([stage, method, seeds, len(jobs), f"{size / 1e6:.1f}"])
+    return rows
 
 
 def show(args: argparse.Namespace) -> None:
@@ -130,7 +127,7 @@ def show(args: argparse.Namespace) -> None:
         stage = records[source]["stage"] if source in records else "(removed)"
         rows.append(["made from", f"{source} {stage}"])
     readers = [STORE / each for each in records if key in sources(records[each]).values()]
-    for stage, method, seeds, *_ in by_arm(readers):
+    for stage, method, seeds, *_ in by_arm(readers, records):
         rows.append(["used by", f"{stage} {method} {seeds and f'seed {seeds}'}"])
     print(tabulate(rows, tablefmt="plain"))
 
@@ -180,7 +177,7 @@ def _print_causes(results: Sequence[Mapping], records: Mapping[str, Mapping]) ->
     earlier = [m for m in records.values() if m["finished"] <= new["finished"] and m is not new]
     old = older[0] if older else newest(as_planned(new), earlier, new.get("study"))
     if old is None:
-        print("its study has no earlier result of this job; to compare two, run: why OLD NEW")
+        print("the study has no earlier result of this job; to compare results, run: why OLD NEW")
         return
     rows = [
         [as_planned(after).name, before["key"], after["key"], reasons]
@@ -206,7 +203,7 @@ def remove_unnamed(args: argparse.Namespace) -> None:
         print("nothing to remove")
         return
     size = sum(map(bytes_of, unnamed))
-    print(tabulate(by_arm(unnamed), ["stage", "method", "seeds", "results", "MB"]))
+    print(tabulate(by_arm(unnamed, _records()), ["stage", "method", "seeds", "results", "MB"]))
     print(f"{len(unnamed)} results, {size / 1e6:.1f} MB, are not linked from any study")
     if not args.yes and not _agrees():
         sys.exit("nothing was removed")
@@ -244,7 +241,7 @@ def export_arms(args: argparse.Namespace) -> None:
         raise UserError(f"{args.out}: already exists; remove it, or choose another file")
     if lacking := [each for each in plan.to_run(jobs, again=True) if not each.whole]:
         command = _command(plan, lacking[0], args.settings)
-        raise UserError(f"{lacking[0].name}: not finished, or missing; run: {command}")
+        raise UserError(f"{lacking[0].name}: the result is missing or unfinished; run: {command}")
     keys = pack(jobs, args.out)
     print(f"{args.out}: {len(jobs)} jobs of {', '.join(plan.study.methods)}, {len(keys)} in all")
 

@@ -186,7 +186,6 @@ def _render(
 
 
 def _fields(model: type[BaseModel], location: tuple) -> list[str]:
-    """Names of the fields of the section at `location`."""
     for part in location:
         if isinstance(part, int):
             continue  # a list index: `model` is already the model of the items

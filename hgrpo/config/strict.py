@@ -28,7 +28,6 @@ class Strict(BaseModel):
 
 
 def _kinds(annotation: object) -> list[object]:
-    """The types in an annotation, including those in lists and unions."""
     inside = get_args(annotation)
     return [kind for each in inside for kind in _kinds(each)] if inside else [annotation]
 
@@ -46,4 +45,4 @@ def refuse_unread(section: Strict, *knobs: tuple[str, bool, str], prefix: str = 
     for name, read, reader in knobs:
         value = getattr(section, name)
         if not read and value != type(section).model_fields[name].default:
-            raise ValueError(f"{prefix}{name}: {value} is read only with {reader}")
+            raise ValueError(f"{prefix}{name}: {value} has an effect only with {reader}")

@@ -26,7 +26,7 @@ class AlterableSettings(CreditSettings):
         "white",
         description="white: noise is drawn independently for every turn, so that it averages out; "
         "fixed: noise is drawn once per run for each pair of observation and action, like the "
-        "systematic error of a method that confuses states. Requires correlation below 1",
+        "systematic error of a method that confuses states (requires `correlation` below 1)",
     )
 
     @model_validator(mode="after")

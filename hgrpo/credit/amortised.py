@@ -50,11 +50,11 @@ class Settings(CreditSettings):
 
     counterfactual: CounterfactualSettings | None = Field(
         CounterfactualSettings(share_of_groups=0.25),
-        description="selection of the turns from which continuations are played; null: no "
+        description="how to choose the turns from which continuations are played; null: no "
         "continuations are played, and no value function is fitted",
     )
     half_life: float | None = Field(
-        2.0, gt=0, description="rounds after which a value's weight is halved; null: no decay"
+        2.0, gt=0, description="rounds after which a turn's weight is halved; null: no decay"
     )
     validation_share: float = Field(
         0.2, gt=0, lt=0.5, description="share of tasks held out to select the ridge penalty"
@@ -87,7 +87,6 @@ class Values:
     slope: np.ndarray
 
     def __call__(self, states: np.ndarray) -> np.ndarray:
-        """Return the values [N] of states [N, D]."""
         return self.intercept + (np.asarray(states, dtype=np.float64) - self.mean) @ self.slope
 
 
@@ -149,7 +148,7 @@ def load_values(folder: Path) -> Values:
 
     path = folder / WEIGHTS
     if not path.is_file():
-        raise UserError(f"{path}: not found; expected a fitted value function in {folder}")
+        raise UserError(f"{path}: file not found; expected a fitted value function in {folder}")
     check_checksum(path)
     arrays = load_file(path)
     return Values(float(arrays["intercept"][0]), arrays["mean"], arrays["slope"])

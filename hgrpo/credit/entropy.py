@@ -45,15 +45,17 @@ class Settings(CreditSettings):
         description="scaled: weight turns by the policy's confidence (EMPG); chosen: use only the "
         "turns with the highest entropy (CARL)"
     )
-    sharpness: float = Field(1.0, ge=0, description="scaled: k, decay rate of the weight")
+    sharpness: float = Field(1.0, ge=0, description="scaled: decay rate k of a turn's weight")
     bonus: float = Field(0.1, ge=0, description="scaled: size of the bonus; 0: no bonus")
     bonus_sharpness: float = Field(1.0, ge=0, description="scaled: k', decay rate of the bonus")
     equal_returns: Literal["zero", "bonus"] = Field(
         "zero",
-        description="scaled: advantages of a group whose returns are all equal. zero: 0; bonus: "
-        "only the bonus, as in the paper",
+        description="scaled: advantages in a group whose returns are all equal. zero: 0; bonus: "
+        "the bonus, as in the paper",
     )
-    share: float = Field(0.5, gt=0, le=1, description="chosen: share of a group's turns selected")
+    share: float = Field(
+        0.5, gt=0, le=1, description="chosen: share of a group's turns that are used"
+    )
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -62,8 +64,8 @@ class Settings(CreditSettings):
             self,
             ("sharpness", scaled, "rule: scaled"),
             ("bonus", scaled, "rule: scaled"),
-            ("bonus_sharpness", scaled and self.bonus > 0, "rule: scaled and a bonus"),
-            ("equal_returns", scaled and self.bonus > 0, "rule: scaled and a bonus"),
+            ("bonus_sharpness", scaled and self.bonus > 0, "rule: scaled and bonus above 0"),
+            ("equal_returns", scaled and self.bonus > 0, "rule: scaled and bonus above 0"),
             ("share", not scaled, "rule: chosen"),
         )
         return self

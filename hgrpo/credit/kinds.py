@@ -44,7 +44,7 @@ def load(kind: str) -> ModuleType:
         ValueError: no assigner has that name, or its module cannot be imported.
     """
     if kind not in known():
-        raise ValueError(f"kind: no credit assigner {kind!r}{did_you_mean(str(kind), known())}")
+        raise ValueError(f"kind: unknown assigner {kind!r}{did_you_mean(str(kind), known())}")
     try:
         return import_plug_in(module_name(kind))
     except ValueError as error:

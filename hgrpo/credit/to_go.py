@@ -26,16 +26,16 @@ Baseline = Literal["peers", "playing_peers", "none"]
 
 
 class ToGo(Strict):
-    """Settings of return-to-go credit."""
+    """Settings of return-to-go credit: the sum of a turn's and all later credit."""
 
     discount: float = Field(
         1.0, ge=0, le=1, description="discount factor per turn; 1: no discounting"
     )
     baseline: Baseline = Field(
         "peers",
-        description="peers: mean return-to-go of the other trajectories at the same turn number, "
-        "counting trajectories that have ended as 0; playing_peers: mean over only the other "
-        "trajectories that reached the turn, or 0 if there are none; none: 0. All are unbiased",
+        description="unbiased baseline. peers: mean return-to-go of the other trajectories at the "
+        "same turn number, where ended trajectories count as 0; playing_peers: the same mean, but "
+        "only over trajectories that reached the turn, or 0 if there are none; none: 0",
     )
 
 

@@ -31,8 +31,8 @@ def round_within(budget: int, played: Sequence[int]) -> int:
     """
     if budget > played[-1]:
         raise ValueError(
-            f"a budget of {budget:,} trajectories exceeds the {played[-1]:,} played in "
-            f"{_rounds(len(played))}"
+            f"a budget of {budget:,} trajectories exceeds the {played[-1]:,} trajectories played "
+            f"in {_rounds(len(played))}"
         )
     return sum(number <= budget for number in played)
 
@@ -50,12 +50,13 @@ def check_budget(budget: int, rounds: int, trajectories: int) -> None:
     """
     if budget < trajectories:
         raise ValueError(
-            f"a budget of {budget:,} trajectories is below the {trajectories:,} of the first round"
+            f"a budget of {budget:,} trajectories is less than the {trajectories:,} trajectories "
+            "of the first round"
         )
     if budget > rounds * trajectories:
         raise ValueError(
-            f"a budget of {budget:,} trajectories exceeds the {rounds * trajectories:,} of "
-            f"{_rounds(rounds)} of training"
+            f"a budget of {budget:,} trajectories exceeds the {rounds * trajectories:,} "
+            f"trajectories of {_rounds(rounds)} of training"
         )
 
 

@@ -26,22 +26,24 @@ class Gate(Strict):
 
     arm: str = Field(description="name of the arm to compare with the reference")
     expect: Expected = Field(
-        description="above, below: the interval lies above or below 0; not_above: it does not lie "
-        "above 0; no_difference: it contains 0; equivalent: it lies between -`points` and `points`"
+        description="expected interval of the difference. above, below: it lies above or below 0; "
+        "not_above: it does not lie above 0; no_difference: it contains 0; equivalent: it lies "
+        "between -`points` and `points`"
     )
     points: float | None = Field(
         None,
         gt=0,
-        description="in percentage points: the minimum difference for `above`, the margin for "
-        "`equivalent`",
+        description="the minimum difference with `above`, or the margin with `equivalent`, in "
+        "percentage points",
     )
 
     notice: float = Field(
         10,
         gt=0,
-        description="true difference in points at which the report computes the gate's power: the "
-        "probability that it passes (above, below) or fails (not_above, no_difference). For "
-        "`equivalent`, power is the probability of passing at a true difference of 0",
+        description="assumed true difference, in percentage points, for the gate's power in the "
+        "report. Power is the probability that the gate passes (above, below) or fails "
+        "(not_above, no_difference). For `equivalent`, it is the probability of passing at a true "
+        "difference of 0",
     )
 
     @model_validator(mode="after")
@@ -51,7 +53,7 @@ class Gate(Strict):
         others = "an `expect` other than equivalent"
         refuse_unread(self, ("notice", self.expect != "equivalent", others))
         if self.expect == "equivalent" and self.points is None:
-            raise ValueError("`expect: equivalent` requires the margin `points`")
+            raise ValueError("`expect: equivalent` requires an equivalence margin; set `points`")
         return self
 
     def holds(self, difference: float, lower: float, upper: float) -> bool:

@@ -30,7 +30,8 @@ def merge_episodes(paths: Sequence[Path], methods: Sequence[str] | None = None) 
     if not paths:
         raise UserError("no episodes: pass at least one episodes.parquet")
     frame = pd.concat([_read_episodes(path) for path in paths], ignore_index=True)
-    if absent := [name for name in methods or () if name not in set(frame["method"])]:
+    present = set(frame["method"].unique())
+    if absent := [name for name in methods or () if name not in present]:
         raise UserError(f"none of the {len(paths)} files has episodes of {', '.join(absent)}")
     check_episodes(frame)
     return frame.sort_values([*EVALUATION, "task_id"], ignore_index=True)

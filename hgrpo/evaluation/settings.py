@@ -30,9 +30,9 @@ class Budget(Strict):
 
     budget: int = Field(
         gt=0,
-        description="N: the endpoint is a run's last evaluation within N trajectories, including "
-        "all groups of dynamic sampling and the continuations played for credit. If the first "
-        "round exceeds N, it is the SFT policy's evaluation",
+        description="N: the endpoint is the last evaluation before a run has played more than N "
+        "trajectories. The count includes all groups of dynamic sampling, and continuations "
+        "played for credit. If the first round exceeds N, the SFT policy's evaluation is used",
     )
 
 
@@ -44,9 +44,9 @@ class StatisticsConfig(Strict):
 
     endpoint: Endpoint = Field(
         "area",
-        description="quantity compared by the verdicts, from greedy play on the test panel: the "
-        "mean over all rounds (`area`), the last round (`last_round`), or the round at a number "
-        "of trajectories (a section with `budget`). Declare it before running the study",
+        description="the score that verdicts compare, from greedy play on the test panel: the "
+        "mean over all rounds (`area`), the last round's (`last_round`), or that after a given "
+        "number of trajectories (a section with `budget`). Declare it before running the study",
     )
     score: Score = Field(
         "success",
@@ -55,26 +55,27 @@ class StatisticsConfig(Strict):
     )
     thresholds: list[float] = Field(
         [],
-        description="score thresholds, such as 0.5, for comparing the time to reach them; empty: "
-        "a quarter, half and three quarters of the way from the SFT policy's score to that of the "
+        description="scores, such as 0.5; the report compares how soon arms reach them. Empty: a "
+        "quarter, half and three quarters of the way from the SFT policy's score to that of the "
         "reference's last round",
     )
     gates: list[Gate] = Field(
         [],
-        description="expected results of controls, such as `{arm: Oracle, expect: above, points: "
-        "10}`; the report checks each and starts with the results",
+        description="expected results of controls, such as "
+        "`{arm: Oracle, expect: above, points: 10}`; the report checks them and begins with the "
+        "results of these checks",
     )
     pairs: list[Pair] = Field(
         [],
-        description="comparisons of trained arms in addition to those with the reference, such as "
-        "`{arm: top_p_0.9, against: top_p_nofilter}`; Holm's correction is applied over all "
-        "pairs. A pair is omitted if one of its arms is not run",
+        description="pairs of trained arms to compare in addition to the comparisons with the "
+        "reference, such as `{arm: top_p_0.9, against: top_p_nofilter}`. Holm's correction is "
+        "applied over all pairs. A pair is omitted if one of its arms is not run",
     )
     pool_twin: bool = Field(
         True,
-        description="whether the runs of the reference's A/A twin (the same method with another "
-        "`stream`) are pooled with those of the reference, which doubles the number of baseline "
-        "runs. Declare it before running the study",
+        description="whether to pool the reference's runs with those of its A/A twin, which is "
+        "the same method with another `stream`; this doubles the number of baseline runs. Declare "
+        "it before running the study",
     )
     confidence: float = Field(
         0.95, gt=0.5, lt=1, description="confidence level of intervals and verdicts"
@@ -110,30 +111,30 @@ class EvaluationConfig(StatisticsConfig):
     """Settings of the evaluation of every round on the validation and test panels."""
 
     test_games: int = Field(
-        500, gt=0, description="number of games per evaluation on the test panel (the first ones)"
+        500, gt=0, description="number of games per evaluation: the first games of the test panel"
     )
     validation_games: int = Field(
         200,
         gt=0,
-        description="number of games per evaluation on the validation panel (the first ones)",
+        description="number of games per evaluation: the first games of the validation panel",
     )
     validate_trained: bool = Field(
         True,
-        description="whether trained arms also play the validation panel; disable to save time if "
-        "nothing is selected on it",
+        description="whether trained arms also play the validation panel; false saves time if "
+        "nothing uses these scores",
     )
     temperatures: list[float] = Field(
         [0.0], description="temperatures at which trained arms are evaluated; 0 is greedy"
     )
     sft_temperatures: list[float] = Field(
         [0.0, 1.0, 0.7, 0.5, 0.3],
-        description="temperatures at which the SFT policy is evaluated; the best on validation is "
-        "the stronger baseline",
+        description="temperatures at which the SFT policy is evaluated; the one with the best "
+        "validation score gives the stronger baseline",
     )
     max_action_tokens: int = Field(
         12, gt=0, description="maximum tokens per reply, including the closing token"
     )
-    in_flight: int = Field(256, gt=0, description="episodes played at the same time")
+    in_flight: int = Field(256, gt=0, description="maximum episodes played concurrently")
 
     @field_validator("temperatures", "sft_temperatures")
     @classmethod
@@ -141,7 +142,7 @@ class EvaluationConfig(StatisticsConfig):
         if any(value < 0 for value in values) or len(set(values)) < len(values):
             raise ValueError("expected distinct temperatures of at least 0")
         if 0 not in values:
-            raise ValueError("0 (greedy) is missing; add it, because arms are compared at 0")
+            raise ValueError("0 (greedy) is missing; add it, because arms are compared greedily")
         return values
 
     @property
@@ -151,11 +152,12 @@ class EvaluationConfig(StatisticsConfig):
 
 
 class AgreementConfig(Strict):
-    """Settings of `snakemake credit_agreement`."""
+    """Settings of `snakemake credit_agreement`, which compares assigners on the same rollouts."""
 
     counterfactual_groups: int = Field(
         16,
         ge=0,
-        description="number of groups (the first of the round) that get counterfactual credit by "
-        "replaying all turns; fewer than 8 give no intervals; 0: omit such methods",
+        description="number of groups, from the start of the round, for which counterfactual "
+        "credit is computed by replaying all turns. Fewer than 8 groups give no intervals. 0: "
+        "omit methods with counterfactual credit",
     )

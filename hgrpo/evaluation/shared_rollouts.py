@@ -152,9 +152,9 @@ def compute(
     """
     declared = computation.declared
     if declared.plays:
-        computation.note = f"every turn of the first {len(groups)} groups, compared on those alone"
+        computation.note = f"every turn of the first {len(groups)} groups, compared only on those"
         if not groups:
-            computation.note = "left out: agreement.counterfactual_groups is 0"
+            computation.note = "omitted, because agreement.counterfactual_groups is 0"
             return
     try:
         assigner = make_assigner(computation.credit, replace(context, fitted=computation.fitted))
@@ -171,7 +171,7 @@ def compute(
         # If one method's service is unreachable, the other methods are still compared.
         if not declared.may_be_unreachable:
             raise
-        computation.note = f"left out: {error}"
+        computation.note = f"omitted: {error}"
         return
     computation.seconds = time.perf_counter() - began
     computation.report = assigner.report()

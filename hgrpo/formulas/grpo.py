@@ -47,8 +47,7 @@ class GRPO(Clip):
         0.2, gt=0, description="ratios are clipped to [1 - clip, 1 + clip]; null: no clipping"
     )
     norm: Literal["std", "mean", "none"] = Field(
-        "std",
-        description="std: z-scores; mean: centred rewards; none: raw rewards",
+        "std", description="std: z-scores; mean: centred rewards; none: raw rewards"
     )
     reduction: Literal["token", "rollout"] = Field(
         "token", description="token: mean over tokens; rollout: mean over rollouts of token sums"

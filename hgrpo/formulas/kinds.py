@@ -50,7 +50,7 @@ def load(rule: str) -> type[Rule]:
     if lacks:
         raise ValueError(f"rule: {rule} requires {lacks}, which agents' tasks do not provide")
     if rule not in known():
-        raise ValueError(f"rule: no update rule {rule!r}{did_you_mean(str(rule), known())}")
+        raise ValueError(f"rule: unknown update rule {rule!r}{did_you_mean(str(rule), known())}")
     return every()[rule]
 
 

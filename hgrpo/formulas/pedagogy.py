@@ -162,9 +162,9 @@ class PedagogicalRL(TeacherRL):
         gated = self.imitation == "gated"
         refuse_unread(
             self,
-            ("beta", self.penalty == "spike", "penalty spike"),
-            ("kappa", gated, "imitation gated"),
-            ("gamma", gated, "imitation gated"),
+            ("beta", self.penalty == "spike", "penalty: spike"),
+            ("kappa", gated, "imitation: gated"),
+            ("gamma", gated, "imitation: gated"),
         )
         return self
 

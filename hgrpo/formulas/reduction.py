@@ -28,7 +28,7 @@ def token_weights(
         ValueError: `sequence_lengths` is not one-dimensional.
     """
     if sequence_lengths.dim() != 1:
-        raise ValueError(f"sequence_lengths must be [B], not {tuple(sequence_lengths.shape)}")
+        raise ValueError(f"sequence_lengths: expected [B], got {tuple(sequence_lengths.shape)}")
     lengths = sequence_lengths.double()
     if reduction == "token":
         weights = torch.ones_like(lengths) / lengths.sum()

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 else:
 
     class _AtFirstUse:
-        """Proxy for the module `torch`."""
-
         def __getattr__(self, name: str) -> Any:
             value = getattr(import_module("torch"), name)
             setattr(self, name, value)

@@ -53,7 +53,7 @@ def fetch(source: Source, path: Path, key: str) -> dict[str, str | int]:
         return _download(source, path)
     except ImportError as error:
         raise UserError(
-            f"{key}: downloads require two packages; pip install requests tenacity ({error})"
+            f"{key}: downloads require two packages; run: pip install requests tenacity ({error})"
         ) from None
     except UserError as error:
         raise UserError(f"{key}: {error}{place}") from None
@@ -127,7 +127,7 @@ def _request(source: Source, part: Path) -> None:
             raise UserError(f"{source.url}: not a valid URL ({error})") from None
         name = type(error).__name__
         if isinstance(error, requests.exceptions.ConnectionError) and not part.exists():
-            raise UserError(f"{source.url}: no connection ({name}); check the network") from None
+            raise UserError(f"{source.url}: cannot connect ({name}); check the network") from None
         raise _PassingError(name) from None
 
 

@@ -98,7 +98,7 @@ class Game(gymnasium.Env[str, str]):
         options = {"panel": self.panel, "task_id": None} | (options or {})
         if len(options) > 2:
             raise UserError(
-                f"reset: options {', '.join(options)}: only the first two are supported"
+                f"reset: got the options {', '.join(options)}; only the first two are supported"
             )
         if options["task_id"] is None:
             panel: list[Task] = _entry(self.panels, options["panel"], "panel")
@@ -119,7 +119,7 @@ class Game(gymnasium.Env[str, str]):
             RuntimeError: before the first reset, and after the end.
         """
         if self._over:
-            raise RuntimeError("step before reset or after the end")
+            raise RuntimeError("`step` was called before `reset` or after the end")
         step = self._env.step(action)
         reward, progress = check_step(self._env, step, self._task, self._turns)
         self._turns += 1

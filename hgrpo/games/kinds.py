@@ -19,13 +19,13 @@ def load(name: str) -> Environment:
         UserError: the folder does not exist, cannot be imported, or defines no environment.
     """
     if name not in known():
-        raise UserError(f"no environment {name!r}{did_you_mean(str(name), known())}")
+        raise UserError(f"unknown environment {name!r}{did_you_mean(str(name), known())}")
     try:
         environment = vars(import_plug_in(f"hgrpo.games.{name}")).get("ENVIRONMENT")
     except ValueError as error:
         raise UserError(str(error)) from error
     if not isinstance(environment, Environment):
         raise UserError(
-            f"hgrpo/games/{name}/__init__.py: ENVIRONMENT: must be an instance of Environment"
+            f"hgrpo/games/{name}/__init__.py: ENVIRONMENT must be an instance of Environment"
         )
     return environment

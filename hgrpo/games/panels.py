@@ -44,7 +44,7 @@ def read_panels(path: Path) -> dict[str, list[Task]]:
     except FileNotFoundError:
         raise UserError(f"{path}: panels file not found; run the assets stage first") from None
     except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise UserError(f"{path}: not a panels file ({error})") from None
+        raise UserError(f"{path}: the file is not a valid panels file ({error})") from None
     try:
         check_disjoint(panels)
     except UserError as error:
@@ -85,7 +85,7 @@ def leave_out(counts: Counter[str], what: str, error: UserError, root: Path) -> 
     reason = next((each for each in counts if each.startswith(begins)), begins + name)
     counts[reason] += 1
     if counts[reason] <= _MOST_PRINTED:
-        print(f"left out: bad {what}: {name}")
+        print(f"excluded: bad {what}: {name}")
 
 
 def stratified(rows: Iterable[Row], stratum: Callable[[Row], str], *stream: object) -> list[Row]:

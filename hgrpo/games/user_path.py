@@ -34,7 +34,7 @@ def user_text(path: Path) -> str:
         raise UserError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        raise UserError(f"{path}:{line}: not UTF-8; save the file in UTF-8") from None
+        raise UserError(f"{path}:{line}: the text is not UTF-8; save the file in UTF-8") from None
 
 
 def missing(text: str, key: str, holds: Sequence[str]) -> Path | None:

@@ -177,8 +177,8 @@ def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSeque
         for number, (turn, (start, end)) in enumerate(zip(trajectory.turns, spans, strict=True)):
             if len(turn.logprobs) != end - start:
                 raise RuntimeError(
-                    f"{trajectory.name} turn {number}: "
-                    f"{len(turn.logprobs)} log-probs for {end - start} tokens"
+                    f"{trajectory.name} turn {number}: expected {end - start} log-probs, one per "
+                    f"token, got {len(turn.logprobs)}"
                 )
             value = math.nan if turn.advantage is None else turn.advantage
             advantages += [value] * (end - start)

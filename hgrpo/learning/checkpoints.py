@@ -124,12 +124,12 @@ def read_state(path: Path, keys: Collection[str]) -> dict:
                 raise ValueError(f"{part} does not match its checksum")
         state = torch.load(io.BytesIO(content), weights_only=True)
         if not isinstance(state, dict) or state.keys() != set(keys):
-            raise ValueError(f"not a mapping of {', '.join(sorted(keys))}")
+            raise ValueError(f"expected a mapping with the keys {', '.join(sorted(keys))}")
     except FileNotFoundError:
-        raise UserError(f"{path}: missing") from None
+        raise UserError(f"{path}: the file is missing") from None
     except _DAMAGE as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UserError(f"{path}: damaged ({reason})") from None
+        raise UserError(f"{path}: the file is damaged ({reason})") from None
     return state
 
 

@@ -291,11 +291,11 @@ def check_critic(path: Path, base: str) -> None:
         UserError: the file is missing, is damaged, belongs to another base model, or has no critic.
     """
     if not path.is_file():
-        raise UserError(f"{path}: missing")
+        raise UserError(f"{path}: the file is missing")
     check_checksum(path)
     with safe_open(path, "pt") as file:
         other = (file.metadata() or {}).get(_BASE)
         if other != base:
             raise UserError(f"{path}: the critic belongs to base model {other}, not {base}")
         if not file.keys():
-            raise UserError(f"{path}: no critic in this file; the arm had `advantage: group`")
+            raise UserError(f"{path}: it has no critic, because the arm had `advantage: group`")

@@ -89,7 +89,6 @@ class _Imitator:
         return sum(losses), descend(self.optimisers, parameters, _MAX_GRAD_NORM)
 
     def mean_loss(self, examples: Sequence[Example]) -> float:
-        """Mean cross-entropy per token in the spans, in nats."""
         totals, tokens = zip(*self._by_shares(self._measure, examples), strict=True)
         return sum(totals) / sum(tokens)
 
@@ -211,7 +210,6 @@ def _workers(device: torch.device) -> Executor:
 
 
 def _batches(size: int, settings: SftConfig) -> Iterator[list[int]]:
-    """Yield the indices of each step's examples, in endless epochs."""
     order: list[int] = []
     epoch = 0
     while True:
@@ -233,7 +231,7 @@ def read_demonstrations(expert: Path) -> list[dict]:
         columns = ["task_id", "observations", "actions"]
         return pq.read_table(path, columns=columns, **parquet.READ).to_pylist()
     except FileNotFoundError:
-        raise UserError(f"{path}: not found; run the expert stage first") from None
+        raise UserError(f"{path}: file not found; run the expert stage first") from None
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: damaged, or not an expert file ({one_line(error)})") from None
 

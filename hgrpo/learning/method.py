@@ -65,9 +65,9 @@ class MethodConfig(Strict):
     )
     advantage: Literal["group", "gae", "turn_gae", "bi_level_gae"] = Field(
         "group",
-        description="group: advantages relative to the group, blended with turn credit; the others "
-        "use a critic: GAE over tokens (gae), over turns (turn_gae), or first over turns and then "
-        "over tokens (bi_level_gae)",
+        description="group: advantages relative to the group, combined with turn credit. All "
+        "other values use a critic. gae: GAE over tokens; turn_gae: GAE over turns; bi_level_gae: "
+        "GAE over turns and then over tokens",
     )
     objective: ObjectiveConfig = Field(
         default_factory=ObjectiveConfig,
@@ -83,8 +83,9 @@ class MethodConfig(Strict):
     )
     group_norm: GroupNorm = Field(
         "std",
-        description="trajectory advantage: z-score within the group with the population standard "
-        "deviation (std) or the sample standard deviation (sample_std), or only centred (mean)",
+        description="the trajectory's advantage from the group's returns. std: z-score with the "
+        "population standard deviation; sample_std: z-score with the sample standard deviation; "
+        "mean: return minus the mean",
     )
     turn_norm: TurnNorm = Field(
         "position",
@@ -95,15 +96,15 @@ class MethodConfig(Strict):
     norm_floor: float = Field(1e-6, gt=0, description="lower bound of the divisor of z-scores")
     dead_groups: DeadGroups = Field(
         "skip",
-        description="skip: exclude groups with all advantages zero from the update, unless a KL "
-        "penalty acts on them; skip_equal_returns: exclude groups of equal returns, even with turn "
-        "credit (as in H-GRPO); keep: use all groups",
+        description="groups excluded from the update. skip: groups with all advantages zero, "
+        "unless a KL penalty or an entropy bonus acts on them; skip_equal_returns: groups of "
+        "equal returns, even if they have turn credit (as in H-GRPO); keep: none",
     )
     stream: int = Field(
         0,
         ge=0,
-        description="0: rollouts share random numbers with all other arms; other values give "
-        "independent random numbers, for an A/A pair",
+        description="0: rollouts use the same random numbers as all other arms with 0; other "
+        "values give independent random numbers, as in an A/A comparison",
     )
     training: dict[str, object] = Field(
         default_factory=dict,
@@ -114,21 +115,22 @@ class MethodConfig(Strict):
     def _fits_together(self) -> Self:
         if self.uses_critic and (self.credit.kind != "flat" or self.alpha != 1.0):
             raise ValueError(
-                f"advantage: {self.advantage} takes the turns' credit from the critic, so "
-                f"credit.kind: {self.credit.kind} with alpha: {self.alpha:g} would have no effect; "
-                "remove both"
+                f"advantage: {self.advantage} computes advantages from the critic, so credit.kind: "
+                f"{self.credit.kind} and alpha: {self.alpha:g} would have no effect; remove both "
+                "keys"
             )
         compares = self.advantage == "group" and self.alpha == 1.0
         if self.objective.grouped and not compares:
             raise ValueError(
-                f"objective.rule: {self.objective.rule} compares whole trajectories of a group, so "
-                "it requires advantage: group and alpha: 1, not "
-                f"{self.advantage} and {self.alpha:g}"
+                f"objective.rule: {self.objective.rule} compares whole trajectories, so it "
+                f"requires `advantage: group` and `alpha: 1`, not {self.advantage} and "
+                f"{self.alpha:g}"
             )
         if self._chooses_alpha and "alpha" not in self.model_fields_set:
             raise ValueError(
-                f"alpha: required with credit.kind {self.credit.kind!r}: an advantage is alpha x "
-                "the trajectory's advantage + (1 - alpha) x turn credit; `alpha: 0.5` uses both"
+                f"alpha: required with credit.kind {self.credit.kind!r}, because an advantage is "
+                "alpha x the trajectory's advantage + (1 - alpha) x turn credit; for equal "
+                "weights, set `alpha: 0.5`"
             )
         demands = self.credit.declared.demands if self.train else {}
         wrong = [

@@ -76,6 +76,11 @@ class Ranks:
 ALONE = Ranks()
 
 
+def is_child() -> bool:
+    """Whether `become_ranks` started this process."""
+    return _STARTED in os.environ
+
+
 def become_ranks(processes: int) -> None:
     """Start the running module in several processes on this machine, and wait for them.
 
@@ -84,7 +89,7 @@ def become_ranks(processes: int) -> None:
     others are terminated. Threads are divided equally among the children. If `processes` is 1, this
     function does nothing.
     """
-    if processes == 1 or _STARTED in os.environ:
+    if processes == 1 or is_child():
         return
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
@@ -115,7 +120,7 @@ def become_ranks(processes: int) -> None:
 def joined_ranks() -> Ranks:
     """The `Ranks` of this process, or `ALONE` if `become_ranks` did not start it."""
     # Importing accelerate takes a second, and a single process does not require it.
-    if _STARTED not in os.environ or int(os.environ["WORLD_SIZE"]) == 1:
+    if not is_child() or int(os.environ["WORLD_SIZE"]) == 1:
         return ALONE
     from accelerate import PartialState
 

@@ -261,7 +261,6 @@ class Round:
         chosen: Chosen,
         step: int,
     ) -> dict:
-        """Update on the selected trajectories, in random order; return diagnostics."""
         # The warm-up counts steps across rounds.
         warmup = max(1, self.learner.training.warmup_steps)
         set_lr([self.learner.optimiser], min(1.0, (self._step_of_run(step) + 1) / warmup))
@@ -284,7 +283,6 @@ class Round:
         order: list[int],
         step: int,
     ) -> dict:
-        """Compute advantages with the critic, then update the critic and the policy."""
         training, trajectories = self.learner.training, flat(played)
         sequences = training_sequences(trajectories)
         critic.calibrate(np.array([trajectory.env_return for trajectory in trajectories]))

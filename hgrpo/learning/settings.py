@@ -17,22 +17,23 @@ Beta = Annotated[float, Field(ge=0, lt=1)]
 
 
 class KlConfig(Strict):
-    """KL penalty to the SFT policy, with an adaptive coefficient; `init: 0` switches it off."""
+    """KL penalty relative to the SFT policy. `init: 0` switches it off."""
 
     init: float = Field(0.0, ge=0, description="initial coefficient; 0: no penalty")
     form: KlForm = Field(
         "k3",
-        description="estimator. k3: expected gradient of KL(reference || policy); k2: expected "
-        "gradient of KL(policy || reference); k3_k2_gradient: value of k3 with the gradient of k2; "
-        "k3_ratio: k3 times the importance ratio, unbiased also after optimiser steps",
+        description="estimator of the KL. k3: expected gradient of KL(reference || policy); k2: "
+        "expected gradient of KL(policy || reference); k3_k2_gradient: value of k3 with the "
+        "gradient of k2; k3_ratio: k3 times the importance ratio, which stays unbiased after "
+        "optimiser steps",
     )
     watch: bool = Field(
         True,
-        description="whether to measure the KL even without a penalty, on every 8th trajectory; "
+        description="whether to measure the KL on every 8th trajectory if there is no penalty; "
         "false saves the reference's forward pass",
     )
     target: float = Field(
-        0.04, gt=0, description="target KL per token of the adaptive coefficient, in nats"
+        0.04, gt=0, description="KL per token, in nats, that the adaptive coefficient aims for"
     )
     minimum: float = Field(1e-4, ge=0, description="minimum of the adaptive coefficient")
     maximum: float = Field(1.0, gt=0, description="maximum of the adaptive coefficient")
@@ -72,20 +73,24 @@ class KlConfig(Strict):
     @model_validator(mode="after")
     def _is_a_range(self) -> Self:
         if self.adaptive and self.minimum > self.maximum:
-            raise ValueError(f"minimum: {self.minimum:g} is above maximum, {self.maximum:g}")
+            raise ValueError(f"minimum: {self.minimum:g} must not exceed maximum: {self.maximum:g}")
         return self
 
 
 class GaeConfig(Strict):
-    """Settings of GAE; unused with `advantage: group`."""
+    """Settings of generalised advantage estimation (GAE); unused with `advantage: group`."""
 
-    gamma: Share = Field(1.0, description="discount per token, or per turn for turn_gae")
+    gamma: Share = Field(
+        1.0, description="discount factor per token; per turn with `advantage: turn_gae`"
+    )
     lam: Share = Field(
         1.0,
         description="GAE lambda. 1: only observed rewards are used; 0: only the next reward and "
         "the critic's value after it",
     )
-    gamma_high: Share = Field(0.95, description="discount per turn of bi_level_gae")
+    gamma_high: Share = Field(
+        0.95, description="discount factor per turn with `advantage: bi_level_gae`"
+    )
     truncation: Literal["end", "bootstrap"] = Field(
         "end",
         description="value after the last turn of an episode that was truncated by the turn cap or "
@@ -105,16 +110,14 @@ class CriticConfig(Strict):
     clip: float = Field(
         0.5,
         gt=0,
-        description="value clip: maximum distance from the value before the batch's first step, in "
-        "units of the standard deviation of the first batch's returns",
+        description="value clip: maximum change of a predicted value from its prediction before "
+        "the batch's first step, in units of the standard deviation of the first batch's returns",
     )
     max_grad_norm: float = Field(
         1.0, gt=0, description="maximum gradient norm; larger gradients are scaled down"
     )
     warmup_steps: int = Field(
-        0,
-        ge=0,
-        description="initial steps of a run that train only the critic",
+        0, ge=0, description="initial steps of a run that train only the critic"
     )
 
 
@@ -127,13 +130,13 @@ class CollapseConfig(Strict):
     pairs: int = Field(
         64,
         gt=1,
-        description="maximum number of pairs of a prompt and its reply, one per trajectory. Every "
-        "reply is scored under every prompt, so the cost is quadratic in this number",
+        description="maximum number of (prompt, reply) pairs, one per trajectory. Every reply is "
+        "scored under every prompt, so the cost is quadratic in this number",
     )
 
 
 class DynamicSampling(Strict):
-    """Play tasks until `tasks_per_step` groups have nonzero advantages; train only on these."""
+    """Play tasks until `tasks_per_step` groups have nonzero advantages; train only on those."""
 
     most_batches: int = Field(
         4, gt=1, description="maximum number of tasks per step, as a multiple of `tasks_per_step`"
@@ -143,14 +146,18 @@ class DynamicSampling(Strict):
 class TrainingConfig(Strict):
     """Settings of an RL round; an arm may override some of them in its method file."""
 
-    steps_per_round: int = Field(6, gt=0, description="steps (one batch and update each) per round")
-    tasks_per_step: int = Field(32, gt=0, description="P: groups collected before an update")
-    rollouts_per_task: int = Field(8, gt=0, description="K: group size")
+    steps_per_round: int = Field(
+        6, gt=0, description="steps per round; each step plays one batch and trains on it"
+    )
+    tasks_per_step: int = Field(
+        32, gt=0, description="P: tasks per step; each task is played by one group"
+    )
+    rollouts_per_task: int = Field(8, gt=0, description="K: rollouts per group")
     dynamic_sampling: DynamicSampling | None = Field(
         None,
-        description="replace dead groups, whose advantages are all zero, by playing further tasks, "
-        "and exclude them from the update; the log's counts include their rollouts. null: a step "
-        "plays `tasks_per_step` tasks",
+        description="replace dead groups, whose advantages are all zero, by groups of additional "
+        "tasks. The update excludes dead groups, but the counts in the log include their "
+        "rollouts. null: a step plays `tasks_per_step` tasks",
     )
     temperature: float = Field(1.0, gt=0, description="sampling temperature of training rollouts")
     max_action_tokens: int = Field(
@@ -165,12 +172,12 @@ class TrainingConfig(Strict):
     max_grad_norm: float = Field(
         1.0, gt=0, description="maximum gradient norm; larger gradients are scaled down"
     )
-    minibatches: int = Field(2, gt=0, description="optimiser steps per batch of groups and epoch")
+    minibatches: int = Field(2, gt=0, description="optimiser steps per epoch over a batch")
     minibatch_trajectories: int | None = Field(
         None,
         gt=0,
-        description="trajectories per optimiser step, so that filtered batches have fewer steps, "
-        "as in RAGEN. null: `minibatches` steps, regardless of the size of the batch",
+        description="trajectories per optimiser step, as in RAGEN: a filtered batch then has "
+        "fewer steps. null: every batch has `minibatches` steps",
     )
     epochs: int = Field(1, gt=0, description="passes over each batch")
     microbatch_tokens: int = Field(
@@ -189,21 +196,23 @@ class TrainingConfig(Strict):
         "`loss_constant`, as in Dr. GRPO",
     )
     loss_constant: int | None = Field(
-        None, gt=0, description="divisor of a trajectory's sum in the reduction `constant`"
+        None,
+        gt=0,
+        description="divisor of a trajectory's token sum with `loss_reduction: constant`",
     )
     entropy_bonus: float = Field(
         0.0,
         ge=0,
-        description="coefficient of the entropy bonus: the mean entropy per token, in nats, "
-        "subtracted from the loss",
+        description="coefficient of the entropy bonus: this value times the mean entropy per "
+        "token, in nats, is subtracted from the loss",
     )
     importance_cap: float | None = Field(
         None,
         gt=0,
-        description="truncated importance sampling for a mismatch between engine and trainer: each "
-        "token has the weight min(p_trainer / p_engine, cap), and the clipped ratio is relative to "
-        "the trainer's old log-probs; costs a forward pass. null: the ratio is relative to the "
-        "engine's log-probs",
+        description="cap of truncated importance sampling, which corrects for a mismatch between "
+        "engine and trainer. The loss of a token has the weight min(p_trainer / p_engine, cap), "
+        "and the clipped ratio uses the trainer's old log-probs, which requires a forward pass. "
+        "null: the ratio uses the engine's log-probs, without correction",
     )
     mismatch_limit: float | None = Field(
         0.2,
@@ -215,10 +224,11 @@ class TrainingConfig(Strict):
         KlConfig(), description="KL penalty that keeps the policy near the SFT policy"
     )
     gae: GaeConfig = Field(
-        GaeConfig(), description="GAE, for arms with an `advantage` other than `group`"
+        GaeConfig(),
+        description="generalised advantage estimation, for arms whose `advantage` is not `group`",
     )
     critic: CriticConfig = Field(
-        CriticConfig(), description="the critic, for arms with an `advantage` other than `group`"
+        CriticConfig(), description="the critic, for arms whose `advantage` is not `group`"
     )
     advantage_rms: float | None = Field(
         None,
@@ -228,16 +238,15 @@ class TrainingConfig(Strict):
         "no scaling",
     )
     filter: FilterConfig | None = Field(
-        None,
-        description="filter of the groups or trajectories for the update; null: all are used",
+        None, description="selection of the groups or trajectories to train on; null: all"
     )
     stops: StopConfig = Field(
         StopConfig(), description="rules for early stopping of a run; all off by default"
     )
     collapse: CollapseConfig | None = Field(
         None,
-        description="measure how much replies depend on their prompts, in the first step of a run "
-        "and the last step of each round; does not affect training. null: off",
+        description="measure how much replies depend on their prompts, without affecting "
+        "training; null: off",
     )
     invalid_action_penalty: float = Field(
         0.0,
@@ -269,9 +278,9 @@ class TrainingConfig(Strict):
         if self.filter and (setting := self.filter.compares):
             compares.append(f"filter.{setting} compares the trajectories of a group")
         if self.stops.reward_collapse:
-            compares.append("stops.reward_collapse: compares the trajectories of a group")
+            compares.append("stops.reward_collapse compares the trajectories of a group")
         if compares and self.rollouts_per_task == 1:
-            raise ValueError(f"{compares[0]}, so rollouts_per_task must be above 1")
+            raise ValueError(f"{compares[0]}, so `rollouts_per_task` must be at least 2")
         return self
 
     @property

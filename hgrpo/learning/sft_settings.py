@@ -30,10 +30,7 @@ class SftConfig(Strict):
     )
     weight_decay: float = Field(0.0, ge=0, description="weight decay of both optimisers")
     validation_share: float = Field(
-        0.02,
-        gt=0,
-        lt=0.5,
-        description="share of tasks held out for the validation loss",
+        0.02, gt=0, lt=0.5, description="share of tasks held out for the validation loss"
     )
     microbatch_tokens: int = Field(
         2048, gt=0, description="tokens per forward and backward pass; limits memory"

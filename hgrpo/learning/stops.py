@@ -34,24 +34,24 @@ class RewardCollapse(Strict):
     window: int = Field(
         10,
         gt=0,
-        description="number of initial steps averaged for the baseline, and of later consecutive "
-        "steps that must be below the limit",
+        description="the run stops after this many consecutive steps below the limit; the "
+        "baseline is the mean of the first `window` steps",
     )
     share: float = Field(
-        0.1, gt=0, lt=1, description="the limit as a share of the baseline, but at least `floor`"
+        0.1, gt=0, lt=1, description="the limit is this share of the baseline, but at least `floor`"
     )
     floor: float = Field(
         1e-3,
         ge=0,
-        description="lower bound of the limit, in units of the return, so that a run with a "
-        "baseline of 0 can stop",
+        description="minimum of the limit, in units of the return, so that a run with a baseline "
+        "of 0 can stop",
     )
     solved_above: float = Field(
         0.9,
         gt=0,
         le=1,
-        description="if the mean success rate over the window is above this, the run is `solved` "
-        "and has not failed; 1: never",
+        description="a stopped run counts as `solved` instead of failed if its mean success rate "
+        "over the last `window` steps is above this value; 1: never",
     )
 
 
@@ -59,26 +59,27 @@ class LowValidation(Strict):
     """Stops a run if success on the validation panel is low after several consecutive rounds."""
 
     below: float = Field(
-        0.01, gt=0, le=1, description="rounds with a success rate below this are low"
+        0.01, gt=0, le=1, description="a round with a success rate below this value is low"
     )
     rounds: int = Field(
         5,
         gt=0,
-        description="consecutive low rounds before the run stops; has no effect in studies of "
-        "fewer rounds",
+        description="the run stops after this many consecutive low rounds; no effect in studies "
+        "of fewer rounds",
     )
 
 
 class EmptySteps(Strict):
     """Stops a run if the filter removes all trajectories of consecutive batches."""
 
-    steps: int = Field(5, gt=0, description="consecutive empty steps before the run stops")
+    steps: int = Field(5, gt=0, description="the run stops after this many consecutive empty steps")
     solved_above: float = Field(
         0.9,
         gt=0,
         le=1,
-        description="if the mean success rate of these steps is above this, the run is `solved` "
-        "and has not failed, because returns of groups that always win are equal; 1: never",
+        description="a stopped run counts as `solved` instead of failed if the mean success rate "
+        "of the empty steps is above this value, because groups that always win are filtered out, "
+        "too; 1: never",
     )
 
 
@@ -92,7 +93,9 @@ class StopConfig(Strict):
         None, description="stop if success on the validation panel is low; null: off"
     )
     empty_steps: EmptySteps | None = Field(
-        None, description="stop after consecutive empty batches; null: off"
+        None,
+        description="stop if the filter removes all trajectories of several steps in a row; "
+        "null: off",
     )
 
 
@@ -231,7 +234,7 @@ def greedy_validation(summary: Path) -> float:
     try:
         return float(json.loads(summary.read_bytes())["success"]["validation T=0"])
     except (OSError, ValueError, KeyError, TypeError):
-        raise UserError(f"{summary}: no greedy success on the validation panel") from None
+        raise UserError(f"{summary}: greedy success on the validation panel is missing") from None
 
 
 def stop_row(state: StopState, config: StopConfig) -> dict[str, float | None]:

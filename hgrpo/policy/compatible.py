@@ -59,8 +59,8 @@ def check_adapter(folder: Path, lora: bool) -> None:
     config_name, weights_name = policy_files(lora)
     for name in (config_name, weights_name):
         if not (folder / name).is_file():
-            adapter = "LoRA" if lora else "full"
-            raise UserError(f"{folder / name}: missing; expected an adapter (`adapt: {adapter}`)")
+            adapter = "lora" if lora else "full"
+            raise UserError(f"{folder / name}: missing, but required with `adapt: {adapter}`")
     config_without_code(folder / config_name, str(folder / config_name))
     check_checksum(folder / weights_name)
 
@@ -79,7 +79,7 @@ def weights_digest(adapter: Path) -> str:
     for name in (LORA_WEIGHTS, WEIGHTS):
         if (adapter / name).is_file():
             return file_digest(adapter / name)[:16]
-    raise UserError(f"{adapter}: neither {LORA_WEIGHTS} nor {WEIGHTS} found")
+    raise UserError(f"{adapter}: expected {LORA_WEIGHTS} or {WEIGHTS} in this folder")
 
 
 def check_architecture(adapter: Path, base: Path, settings: ModelConfig) -> None:

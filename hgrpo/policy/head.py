@@ -101,8 +101,6 @@ class _Stand:
 
 
 class _Float32Linear:
-    """A linear layer in float32; lower precision would distort importance ratios."""
-
     def __init__(self, layer: nn.Linear):
         self.weight = layer.weight.float()
         self.bias = None if layer.bias is None else layer.bias.float()

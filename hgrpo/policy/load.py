@@ -98,7 +98,6 @@ def _load_whole(config: ModelConfig, base: Path, adapter: Path | None) -> "PreTr
 def _with_lora(
     model: "PreTrainedModel", settings: LoraConfig, adapter: Path | None, seed: int
 ) -> nn.Module:
-    """Add the saved LoRA adapter, or a new one, to the model."""
     # Imported here because it takes seconds and full tuning does not need it.
     import peft
 

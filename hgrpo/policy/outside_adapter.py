@@ -89,7 +89,6 @@ def take_adapter(folder: Path, model: ModelConfig, base: Path, env: str, out: Pa
 
 
 def _check_weights(model: ModelConfig, base: Path, adapter: Path) -> None:
-    """Raise UserError unless the weights are finite and match the base."""
     # Imported here because planning calls `adapter_digest` and must not import torch.
     from hgrpo.policy.load import check_tensors
     from hgrpo.policy.saved_weights import finite_weights, load_model
@@ -113,5 +112,5 @@ def _summary(path: Path) -> Mapping:
             "stage, which contains adapter/ and summary.json"
         ) from None
     except (ValueError, LookupError, TypeError) as error:
-        raise UserError(f"{path}: trained_on: missing or not a mapping ({error})") from None
+        raise UserError(f"{path}: trained_on: expected a mapping ({error})") from None
     return summary

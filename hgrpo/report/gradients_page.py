@@ -45,7 +45,7 @@ def read_tables(paths: Sequence[Path], columns: Sequence[str]) -> pd.DataFrame:
             table = pd.read_csv(path, keep_default_na=False, na_values=["nan", ""])
             table = table[[*columns, *table.columns.drop(list(columns))]]
         except (OSError, ValueError, KeyError) as error:
-            raise UserError(f"{path}: not a table of gradients ({one_line(error)})") from None
+            raise UserError(f"{path}: expected a table of gradients ({one_line(error)})") from None
         parts.append(table.assign(**_job(path)))
     return pd.concat(parts, ignore_index=True)
 

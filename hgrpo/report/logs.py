@@ -68,7 +68,7 @@ def read_logs(paths: Sequence[Path], fits: Sequence[Path] = ()) -> pd.DataFrame:
     runs = {run_of(path) for path in paths}
     for method, seed, number in sorted(runs):
         if number > 1 and (method, seed, number - 1) not in runs:
-            raise UserError(f"{method} seed {seed}: no train log of round {number - 1}")
+            raise UserError(f"{method} seed {seed}: the train log of round {number - 1} is missing")
     table = _read_all(paths, REQUIRED, OPTIONAL)
     if table.empty:
         return table.reindex(columns=[*table.columns, "batch", "fit_s", *SUMS])
@@ -222,13 +222,12 @@ def _first_batch(path: Path) -> pd.DataFrame:
 def _read_all(
     paths: Sequence[Path], required: Sequence[str], optional: Sequence[str]
 ) -> pd.DataFrame:
-    """Read all logs into one table, with the columns method, seed and round added."""
     tables = []
     seen: dict[tuple[str, int, int], Path] = {}
     for path in paths:
         run = method, seed, number = run_of(path)
         if run in seen:
-            raise UserError(f"{path}: expected one log per round, but {seen[run]} is of this round")
+            raise UserError(f"{path}: {seen[run]} is a log of the same round; pass only one")
         seen[run] = path
         rows = _entry(path, "rows", list)
         table = pd.DataFrame(rows, columns=None if rows else list(required))
@@ -250,4 +249,4 @@ def _entry(path: Path, key: str, kind: type[list] | type[float]) -> list | float
     except FileNotFoundError:
         raise UserError(f"{path}: train log not found") from None
     except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path}: not a train log with the key {key!r} ({error})") from None
+        raise UserError(f"{path}: expected a train log with the key {key!r} ({error})") from None

@@ -191,7 +191,6 @@ def _results(comparison: Comparison, arms: Arms, stops: pd.DataFrame) -> list[di
 
 
 def _scripted(players: pd.DataFrame, measures: Sequence[str]) -> list[dict]:
-    """Rows of scripted players, which have no intervals."""
     values = players.assign(**{"return": players["score"]}) if len(players) else players
     return [
         row | {"levels": {name: row[name] for name in measures}}

@@ -135,7 +135,7 @@ def read_index(folder: Path) -> list[dict]:
     except FileNotFoundError:
         raise UserError(f"{folder}: {INDEX} not found; run the stage `figures` first") from None
     except json.JSONDecodeError as error:
-        raise UserError(f"{folder / INDEX}: not an index of figures ({error})") from None
+        raise UserError(f"{folder / INDEX}: this is not an index of figures ({error})") from None
 
 
 def percent_axis(axis: matplotlib.axis.Axis, symbol: str = " %") -> None:

@@ -55,7 +55,7 @@ def truth_tables(folder: Path | None) -> list[dict]:
             for number in sorted(table["round"].unique(), reverse=True)
         ]
     except (ValueError, KeyError, AttributeError) as error:
-        raise UserError(f"{path}: not a table of credit and truth ({one_line(error)})") from None
+        raise UserError(f"{path}: expected a table of credit ({one_line(error)})") from None
 
 
 def table_rows(table: pd.DataFrame) -> list[Row]:

@@ -109,7 +109,6 @@ def _with_turns(
 
 
 def _entry(row: Mapping, turns: pd.DataFrame, seed: int, number: int) -> dict:
-    """Fields of a trajectory that are shared by all arms."""
     return {
         "seed": seed,
         "round": number,

@@ -91,7 +91,6 @@ def sync_tolerance(dtype: torch.dtype, largest: float, layers: int) -> float:
 
 
 def _probe(engine: RolloutEngine, policy: Policy, stream: object) -> tuple[SequenceBatch, Tensor]:
-    """Sample replies to random prefixes; return the batch and the engine's log-probs."""
     rng = generator("sync-canary", stream)
     size = policy.architecture.vocab_size
     prefixes = {}

@@ -151,6 +151,6 @@ def unread(run: Strict, reader: str, **read: bool) -> list[tuple[bool, str]]:
     """
     changed = {name for name in read if getattr(run, name) != type(run).model_fields[name].default}
     return [
-        (name in changed and not is_read, f"{name}: {reader} does not use this setting")
+        (name in changed and not is_read, f"{name}: {reader} does not use this setting; remove it")
         for name, is_read in read.items()
     ]

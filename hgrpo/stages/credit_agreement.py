@@ -202,7 +202,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     began = time.perf_counter()
     if len(paths.policy) != len(paths.rollouts):
         raise UserError(
-            f"--policy: {len(paths.policy)} folders, but --rollouts has {len(paths.rollouts)}"
+            f"--policy: expected as many folders as in --rollouts ({len(paths.rollouts)}), got "
+            f"{len(paths.policy)}"
         )
     # The reference comes first. The other arms remain in the study's order.
     arms = sorted(settings.methods, key=lambda arm: arm.name != settings.reference)
@@ -239,7 +240,6 @@ def _credit(
     paths: Paths,
     adapter: Path,
 ) -> None:
-    """Compute the credit for every item of `plan`."""
     from hgrpo.evaluation.shared_rollouts import compute, groups_for
 
     needs_policy = any(computed.declared.needs_policy for computed in plan)

@@ -119,7 +119,6 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
 
 def _check(row: Mapping, train: Collection[tuple[str, str]]) -> None:
-    """Check that a demonstration is of a training task, and that its columns are consistent."""
     actions, where = row["actions"], f"demonstration of task {row['task_id']}"
     if (row["task_id"], row["content_hash"]) not in train:
         raise UserError(f"{where}: the panel train has no task with this id and content_hash")

@@ -118,8 +118,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     check_inputs(settings.model, inputs)
     if job.round and settings.method.uses_critic and inputs.critic is None:
         raise UserError(
-            f"{paths.policy / TRAINER_STATE}: no such file, so {settings.method.name} has no "
-            f"critic after round {job.round}"
+            f"{paths.policy / TRAINER_STATE}: the file is missing, so {settings.method.name} has "
+            f"no critic after round {job.round}"
         )
     panel = read_panels(inputs.panels).get(ANALYSIS, [])
     if len(panel) < config.groups:
@@ -214,7 +214,6 @@ def _measure(after: "Round", prepared: "Prepared", config: GradientsConfig) -> d
 
 
 def _counts(groups: list) -> tuple["np.ndarray", "np.ndarray"]:
-    """Numbers of trajectories and of sampled tokens in each group."""
     import numpy as np
 
     tokens = [sum(sequence.sampled for sequence in group) for group in groups]
@@ -239,7 +238,6 @@ def _products(after: "Round", groups: list, config: GradientsConfig, title: str)
 def _groups(
     prepared: "Prepared", tasks: list[str], places: dict[str, dict[int, str]]
 ) -> "pd.DataFrame":
-    """One row for each group of rollouts."""
     import pandas as pd
 
     from hgrpo.evaluation.gradients.table import PASSES

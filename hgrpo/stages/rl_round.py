@@ -137,10 +137,10 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.learning.set_up import check_inputs, round_inputs
 
     if paths.processes < 1:
-        raise UserError(f"--processes: {paths.processes}; expected at least 1")
+        raise UserError(f"--processes: expected at least 1, got {paths.processes}")
     become_ranks(paths.processes)
     if job.round < 1:
-        raise UserError(f"--round: {job.round}; rounds start at 1; round 0 is the SFT policy")
+        raise UserError(f"--round: expected at least 1, got {job.round}; round 0 is the SFT policy")
     inputs = round_inputs(
         settings.method,
         assets=paths.assets,
@@ -239,7 +239,6 @@ def _play(
 
 
 def _newest(row: Mapping[str, float]) -> dict[str, str]:
-    """The metrics of a step that the progress bar shows."""
     kl = row.get("observed_kl")
     return {
         "step": str(row["step"] + 1),

@@ -84,7 +84,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     if settings.sft.adapter is not None:
         _take(settings, job, paths)
     elif paths.expert is None:
-        raise UserError("--expert: required, unless `sft.adapter` is set")
+        raise UserError("--expert is required unless `sft.adapter` is set")
     else:
         _imitate(settings, job, paths)
 
@@ -104,7 +104,7 @@ def _take(settings: Settings, job: Job, paths: Paths) -> None:
             "trained_on": trained_on(base, env),
         } | provenance(job.code)
         _write(out, [], settings, summary)
-    print(f"sft: taken from {settings.sft.adapter}, weights {weights}")
+    print(f"sft: using the existing policy in {settings.sft.adapter}, weights {weights}")
 
 
 def _write(out: Path, rows: list[dict], settings: Settings, summary: dict) -> None:

@@ -99,7 +99,9 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.policy.score_sketch import ScoreSketcher
 
     if paths.policy is None:
-        raise UserError("--policy: required, because ground truth is estimated from continuations")
+        raise UserError(
+            "--policy is required, because ground truth is estimated from continuations"
+        )
     began = time.perf_counter()
     base, panels = open_base(paths.base), paths.assets / "panels.json"
     check_adapter(base, lora=False)
@@ -137,7 +139,6 @@ def _play(measurement: "Measurement", panels: Path) -> list["PlayedGroup"]:
 
 
 def _measure(measurement: "Measurement", groups: list["PlayedGroup"]) -> None:
-    """Measure the unfinished groups, with a progress bar over all continuations."""
     each = measurement.config.continuations
     sizes = [each * sum(len(t.turns) for t in group.trajectories) for group in groups]
     with Bar(total=sum(sizes), desc="truth", unit="episode") as bar:
@@ -157,7 +158,6 @@ def _summary(
     counts: dict[str, float],
     out: Path,
 ) -> dict:
-    """Totals, the reliability of the ground truth, work counts and provenance."""
     from hgrpo.base_model.digest import any_digest
     from hgrpo.evaluation.truth.table import quality, read_truth
     from hgrpo.policy.compatible import weights_digest

@@ -18,7 +18,8 @@ from hgrpo.errors import UserError
 from hgrpo.store.entry import HASHED, Record, contents, note_contents, read_made, sha256
 from hgrpo.store.plan import KEY, MADE, STORE, Planned
 
-_SETTINGS = "settings"
+# Folders of files that several jobs share, named after the part of a record that is their hash.
+_SHARED = ("settings", "code")
 
 
 def pack(jobs: Iterable[Planned], target: Path) -> list[str]:
@@ -34,13 +35,15 @@ def pack(jobs: Iterable[Planned], target: Path) -> list[str]:
     with atomic_file(target) as scratch, tarfile.open(scratch, "w") as archive:
         for key in tqdm(keys, desc="export", unit="job", disable=None):
             made = read_made(STORE / key)
-            settings = f"{_SETTINGS}/{made['settings']}.json"
-            if settings not in archive.getnames():
-                archive.add(STORE / settings, settings, filter=without_origin)
+            for part in _SHARED:
+                name = f"{part}/{made[part]}.json"
+                absent = part == "code" and not (STORE / name).is_file()  # an older import
+                if not absent and name not in archive.getnames():
+                    archive.add(STORE / name, name, filter=without_origin)
             for name, digest in made["files"].items():
                 path = STORE / key / name
                 if not path.is_file() or sha256(path) != digest:
-                    raise UserError(f"{path}: changed since its job wrote it")
+                    raise UserError(f"{path}: the file has changed since its job wrote it")
                 archive.add(path, f"{key}/{name}", filter=without_origin)
             # Written last, as in the store, because it marks the result as complete.
             archive.add(STORE / key / MADE, f"{key}/{MADE}", filter=without_origin)
@@ -87,9 +90,11 @@ def unpack(archive: Path) -> tuple[list[str], list[str]]:
             _check_inputs(made, archive)
         # A result in the store with deleted files is replaced.
         new = [key for key in keys if not _files(STORE / key) >= {MADE, *mades[key]["files"]}]
-        for path in sorted((place / _SETTINGS).glob("*.json")):
-            (STORE / _SETTINGS).mkdir(exist_ok=True)
-            path.replace(STORE / _SETTINGS / path.name)
+        for path in (path for part in _SHARED for path in (place / part).glob("*.json")):
+            target = STORE / path.relative_to(place)
+            target.parent.mkdir(exist_ok=True)
+            if not target.exists():
+                path.replace(target)
         for key in new:
             shutil.rmtree(STORE / key, ignore_errors=True)  # remains of an incomplete result
             (place / key).replace(STORE / key)
@@ -99,12 +104,12 @@ def unpack(archive: Path) -> tuple[list[str], list[str]]:
 
 def _extract(archive: Path, place: Path) -> None:
     """Unpack an archive; UserError if it contains files that belong to no result."""
-    name = re.compile(rf"({KEY}/[^/].*|{_SETTINGS}/{KEY}\.json)")
+    name = re.compile(rf"({KEY}/[^/].*|({'|'.join(_SHARED)})/{KEY}\.json)")
     try:
         with tarfile.open(archive, "r:") as opened:
             for member in tqdm(opened, desc="import", unit="file", disable=None):
                 if not member.isreg() or not name.fullmatch(member.name):
-                    raise UserError(f"{archive}: {member.name}: does not belong to a result")
+                    raise UserError(f"{archive}: {member.name} does not belong to a result")
                 opened.extract(member, place, filter="data")
     except FileNotFoundError:
         raise UserError(f"{archive}: no such file") from None
@@ -125,20 +130,23 @@ def _read(entry: Path) -> dict:
         raise ValueError(f"{entry.name}: its key does not match its record")
     for name, digest in made["files"].items():
         if sha256(entry / name) != digest:
-            raise ValueError(f"{entry.name}/{name}: changed since its job wrote it")
+            raise ValueError(f"{entry.name}/{name} has changed since its job wrote it")
     return made
 
 
 def _check_whole(mades: dict[str, dict], place: Path) -> None:
-    """Raise ValueError if a job's ancestor is missing or its settings were edited."""
+    """Raise ValueError if a job's ancestor is missing, or its settings or contents were edited."""
     inputs = [path for made in mades.values() for each in made["inputs"].values() for path in each]
     named = {path.partition("/")[0] for path in inputs} | {path.name for path in place.iterdir()}
-    lacking = named - mades.keys() - {_SETTINGS}
+    lacking = named - mades.keys() - {*_SHARED}
     if any(not (STORE / key / MADE).is_file() for key in lacking):
         raise ValueError("an ancestor of a job is missing")
-    for path in (place / _SETTINGS).glob("*"):
+    for path in (place / "settings").glob("*"):
         if settings_digest(json.loads(path.read_bytes())) != path.stem:
-            raise ValueError(f"{_SETTINGS}/{path.name}")
+            raise ValueError(f"settings/{path.name}")
+    for key, made in mades.items():
+        if made["contents"] not in (None, contents(made, place)):
+            raise ValueError(f"{key}: its contents do not match its inputs")
 
 
 def _check_inputs(made: dict, archive: Path) -> None:

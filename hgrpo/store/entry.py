@@ -128,15 +128,17 @@ def note_contents(made: Mapping) -> None:
             path.write_text(f"{made['key']}\n", encoding="utf-8")
 
 
-def contents(job: Mapping) -> str | None:
+def contents(job: Mapping, unpacked: Path = STORE) -> str | None:
     """Hash a job like its key, but with the contents of its inputs; None if an input is missing.
+
+    Inputs that are not in the folder `unpacked` are read from the store.
 
     Raises:
         UserError: an input was edited since its job wrote it.
     """
     try:
         inputs = {
-            name: [[path.partition("/")[2], _digest_of(path)] for path in paths]
+            name: [[path.partition("/")[2], _digest_of(path, unpacked)] for path in paths]
             for name, paths in job["inputs"].items()
         }
     except OSError:
@@ -144,14 +146,16 @@ def contents(job: Mapping) -> str | None:
     return settings_digest({name: job[name] for name in HASHED} | {"inputs": inputs})
 
 
-def _digest_of(path: str) -> str:
+def _digest_of(path: str, unpacked: Path) -> str:
+    store = unpacked if (unpacked / path).exists() else STORE
     key, _, name = path.partition("/")
-    entry, digest = STORE / key, sha256(STORE / path)
+    entry, digest = store / key, sha256(store / path)
     # If results are in a bucket, the record of the input's job may be missing.
     files = read_made(entry)["files"] if (entry / MADE).is_file() else {}
     if files.get(name, digest) != digest:
         raise UserError(
-            f"{entry / name}: edited since its job wrote it; delete {entry} to run the job again"
+            f"{entry / name}: the file has changed since its job wrote it; delete {entry} to run "
+            "the job again"
         )
     return digest
 
@@ -161,11 +165,11 @@ def read_made(entry: Path) -> dict:
     try:
         return validate(Record, json.loads((entry / MADE).read_bytes()), MADE).model_dump()
     except FileNotFoundError:
-        raise UserError(f"{entry}: no finished job") from None
+        raise UserError(f"{entry}: the folder contains no finished job") from None
     except (UserError, ValueError) as error:
         mistake = str(error).splitlines()[0]
         remedy = f"delete {entry} to run the job again"
-        raise UserError(f"{entry / MADE}: damaged ({mistake}); {remedy}") from None
+        raise UserError(f"{entry / MADE}: the file is damaged ({mistake}); {remedy}") from None
 
 
 def made_entries() -> Iterator[Path]:
@@ -262,8 +266,8 @@ def _check_free(place: Path) -> None:
     if place.exists():
         study = Path(*place.parts[:2])
         raise UserError(
-            f"{place}: written by an earlier version of hgrpo without a store; move it or "
-            f"{study} elsewhere, and run the study again"
+            f"{place}: written by an earlier version of hgrpo without a store; move it or {study} "
+            "elsewhere, and run the study again"
         )
 
 
@@ -294,5 +298,5 @@ def read_plan(results: Path) -> list[Planned]:
     except FileNotFoundError:
         raise UserError(f"{file}: no such file; run the study first") from None
     except (ValueError, LookupError, TypeError):
-        raise UserError(f"{file}: damaged; delete it and run the study again") from None
+        raise UserError(f"{file}: the file is damaged; delete it and run the study again") from None
     return jobs

@@ -56,7 +56,7 @@ def _variant(variant: Variant, name: str, files: NamedFiles, where: str) -> Meth
     if file.is_file():
         raise UserError(f"{where}: {file} already has this name; choose another")
     if "name" in changes:
-        raise UserError(f"{where}.name: not allowed; the name of a variant is its key, {name!r}")
+        raise UserError(f"{where}.name: not allowed; a variant's name is its key, {name!r}")
     return validate(MethodConfig, _changed(base, credit, changes) | {"name": name}, where)
 
 

@@ -34,16 +34,17 @@ class Axis(Strict):
     values: list[Value] = Field(description="at least two distinct numbers or words, one per arm")
     without: str | None = Field(
         None,
-        description="an entry of `values`, such as `nofilter`, whose arm sets the section of `key` "
-        "to null; the section of the key `training.filter.value` is `training.filter`",
+        description="an entry of `values`, such as `nofilter`. Its arm sets the section that "
+        "contains `key` to null, for example `training.filter` if the key is "
+        "`training.filter.value`",
     )
     fixed: dict[str, object] = Field(
         default_factory=dict,
-        description="further changes to the method, identical in all arms of the axis: "
+        description="other changes to the method, identical in all arms of the axis, such as "
         "`{training: {entropy_bonus: 0}}`",
     )
     label: str = Field(
-        "", description="text before the value in tables and figures; empty: the axis's name"
+        "", description="text shown before the value in tables and figures; empty: the axis's name"
     )
 
     @field_validator("values", mode="before")
@@ -55,7 +56,7 @@ class Axis(Strict):
         texts = [as_text(value) for value in values]
         twice = sorted({text for text in texts if texts.count(text) > 1})
         if twice:
-            raise ValueError(f"{', '.join(twice)}: duplicate; list each value once")
+            raise ValueError(f"{', '.join(twice)}: duplicates; list each value once")
         if len(values) < 2:
             raise ValueError("an axis requires at least two values")
         return values
@@ -71,7 +72,8 @@ class Axis(Strict):
             raise ValueError(f"without: {self.without}: expected a word, such as `none`")
         if self.without is not None and self.key.count(".") < 2:
             raise ValueError(
-                f"without: {self.without}: the key {self.key} has no section that could be null"
+                f"without: {self.without}: `key: {self.key}` is not in a section that can be null; "
+                "remove `without`"
             )
         return self
 

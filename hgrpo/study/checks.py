@@ -24,7 +24,6 @@ def check(study: "Study", path: Path) -> None:
 
 
 def _check_reference(study: "Study", path: Path) -> None:
-    """Check that the reference is a trained method of the study's file."""
     config = study.config
     if study.has_reference and not study.methods[config.reference].train:
         raise UserError(f"{path}: reference: {config.reference!r} is not a trained method")
@@ -39,7 +38,6 @@ def _check_reference(study: "Study", path: Path) -> None:
 def _check_known(
     key: str, arms: Iterable[str], known: Iterable[str], path: Path, what: str = "methods"
 ) -> None:
-    """Check that all names are among the study's methods."""
     for arm in arms:
         if arm not in known:
             file = path.parent.parent / "methods" / f"{arm}.yaml"
@@ -61,7 +59,6 @@ def _check_labels(study: "Study", path: Path) -> None:
 
 
 def _check_capabilities(study: "Study", path: Path) -> None:
-    """Check that the environment has all capabilities required by credit."""
     environment = load(study.env.name)
     for name, method in study.methods.items():
         for capability in method.credit.declared.uses if method.train else ():
@@ -79,7 +76,6 @@ def _check_smoke_wave(study: "Study", path: Path) -> None:
 
 
 def _check_cut(study: "Study", path: Path) -> None:
-    """Check that a tiny model's tokenizer splits text as the environment requires."""
     cut, expected = study.model.tiny and study.model.tiny.cut, load(study.env.name).cut.name
     if cut not in (None, expected):
         raise UserError(
@@ -101,7 +97,6 @@ def _check_endpoint(study: "Study", path: Path) -> None:
 
 
 def _check_gates(study: "Study", path: Path) -> None:
-    """Check that every gate's arm is in the study's file."""
     config = study.config
     gated = [gate.arm for gate in config.evaluation.gates]
     if config.reference in gated:
@@ -118,7 +113,6 @@ def _has_other_arms(study: "Study") -> bool:
 
 
 def _check_pairs(study: "Study", path: Path) -> None:
-    """Check that the arms of all pairs are in the study's file, and no pair has the reference."""
     config = study.config
     plays_only = {name for name, method in study.methods.items() if not method.train}
     known = [name for name in [*config.methods, *config.variants] if name not in plays_only]
@@ -141,7 +135,6 @@ def _check_played(study: "Study", path: Path, section: str, after_rounds: list[i
 
 
 def _check_gradients(study: "Study", path: Path) -> None:
-    """Check the rounds, panels, update rules and number of tasks of the gradient analysis."""
     gradients, tasks = study.config.gradients, study.env.panels.analysis
     if gradients is None:
         return
@@ -165,7 +158,6 @@ def _check_gradients(study: "Study", path: Path) -> None:
 
 
 def _check_truth(study: "Study", path: Path) -> None:
-    """Check the rounds and the number of games for measuring ground-truth credit."""
     truth, games = study.config.truth, study.env.panels.train
     if truth is None:
         return

@@ -27,7 +27,7 @@ class Variant(BaseModel):
 def _unique(values: list) -> list:
     twice = {value for value in values if values.count(value) > 1}
     if twice:
-        raise ValueError(f"{', '.join(map(str, sorted(twice)))}: duplicate; list each value once")
+        raise ValueError(f"{', '.join(map(str, sorted(twice)))}: duplicates; list each value once")
     return values
 
 
@@ -40,23 +40,26 @@ class StudyConfig(Strict):
     model: Name = Field(description="name of a file in configs/models")
     methods: Annotated[list[Name], AfterValidator(_unique)] = Field(
         min_length=1,
-        description="names of files in configs/methods or of variants; arms of `axes` are added",
+        description="methods to run: names of files in configs/methods or of entries in "
+        "`variants`; the arms of `axes` are added",
     )
     mine: list[Name] = Field(
         [],
-        description="your own arms, added to `methods`; the report's headline begins with them",
+        description="your own methods, which are added to `methods`; the report's headline begins "
+        "with them",
     )
     variants: dict[Name, Variant] = Field(
         default_factory=dict,
-        description="further methods: name -> `{of: <base method>, <changed keys>}`",
+        description="methods defined by changes to another method: name -> "
+        "`{of: <base method>, <changed keys>}`",
     )
     axes_of: Name | None = Field(
         None, description="name of another study whose axes are added to `axes`"
     )
     axes: dict[AxisName, Annotated[Axis, BeforeValidator(read_axis)]] = Field(
         default_factory=dict,
-        description="further methods that differ in a single key: axis -> its key and values; "
-        "`snakemake <axis>_sweep` runs the arms of one axis",
+        description="sweeps over the values of one key; each value gives one arm, and `snakemake "
+        "<axis>_sweep` runs the arms of one axis",
     )
     seeds: Annotated[list[Annotated[int, Field(ge=0)]], AfterValidator(_unique)] = Field(
         [11],
@@ -65,9 +68,7 @@ class StudyConfig(Strict):
         "least five",
     )
     rounds: int = Field(
-        5,
-        ge=1,
-        description="rounds of reinforcement learning; round 0 is the SFT policy",
+        5, ge=1, description="rounds of reinforcement learning; round 0 is the SFT policy"
     )
     reference: str = Field(
         "flatGRPO", description="the baseline method: every other method is compared with it"
@@ -75,7 +76,7 @@ class StudyConfig(Strict):
     smoke_wave: list[str] = Field(
         default_factory=list,
         description="methods that `snakemake smoke_wave` evaluates (default: the reference); "
-        "`rest_wave` evaluates all others",
+        "`snakemake rest_wave` evaluates all other methods",
     )
     engine: EngineConfig = Field(
         default_factory=EngineConfig,
@@ -83,7 +84,7 @@ class StudyConfig(Strict):
     )
     training: TrainingConfig = Field(
         TrainingConfig(),
-        description="training settings of all arms; a method may override single keys",
+        description="training settings of all arms; a method may override some of them",
     )
     sft: SftConfig = Field(SftConfig(), description="supervised fine-tuning before the first round")
     evaluation: EvaluationConfig = Field(
@@ -94,13 +95,14 @@ class StudyConfig(Strict):
     )
     truth: TruthConfig | None = Field(
         None,
-        description="settings of `snakemake truth`, which estimates ground-truth advantages from "
-        "continuations; `credit_agreement` compares methods with them. null: no ground truth",
+        description="settings of `snakemake truth`, which estimates ground-truth advantages; "
+        "`snakemake credit_agreement` then compares each method's credit with them. null: no "
+        "ground truth",
     )
     gradients: GradientsConfig | None = Field(
         None,
-        description="settings of `snakemake gradients`, which measures gradient norms of the loss "
-        "components by buckets of groups. null: not measured",
+        description="settings of `snakemake gradients`, which measures the gradient norms of the "
+        "loss components for buckets of groups; null: not measured",
     )
     resources: Resources = Field(Resources(), description="resources of each stage's jobs")
 

@@ -137,7 +137,6 @@ def flat(overrides: Mapping[str, object]) -> dict[str, object]:
 
 
 def _of_set(value: object) -> dict[str, str]:
-    """Parse the value of the key `set`."""
     try:
         return read_assignments(_ASSIGNMENT.findall(_from_yaml(value)))
     except UserError as error:

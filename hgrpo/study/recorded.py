@@ -35,7 +35,7 @@ def recorded_study(results: Path) -> Study:
         names = {"env": env["name"], "model": model["name"], "methods": list(arms)}
         training = {name: arm["training"] for name, arm in arms.items()}
     except (LookupError, TypeError, AttributeError):
-        raise UserError(f"{path}: not a resolved study") from None
+        raise UserError(f"{path}: the file is not a resolved study") from None
     known: Mapping = {key: content[key] for key in StudyConfig.model_fields if key in content}
     return Study(
         validate(StudyConfig, known | names, str(path)),

@@ -50,7 +50,7 @@ Resources = create_model(
             StageResources,
             Field(
                 StageResources(**load(stage).RESOURCES),
-                description="resources of a job of "
+                description="resources of each job; stages: "
                 + ", ".join(name for name in STAGES if resources_key(name) == stage),
             ),
         )

@@ -165,7 +165,6 @@ def _by_arm(
 def _check_reference_file(
     config: StudyConfig, files: NamedFiles, arms: Collection[str], where: str
 ) -> None:
-    """Check that the reference is a trained method, even if the command line excludes it."""
     name = config.reference
     if name in (*config.methods, *arms):
         return
@@ -199,7 +198,7 @@ def _with_axes_of(stated: Mapping, path: Path, where: str) -> Mapping:
     content, source = named(path.parent, other, f"{where}: axes_of")
     axes = content.get("axes")
     if not isinstance(axes, Mapping):
-        raise UserError(f"{where}: axes_of: {source} has no section `axes`")
+        raise UserError(f"{where}: axes_of: study {source} has no section `axes`")
     return {**stated, "axes": {**axes, **further}}
 
 

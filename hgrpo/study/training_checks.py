@@ -23,7 +23,6 @@ def check_training(study: "Study", path: Path) -> None:
 
 
 def _of_method(study: "Study", name: str) -> Iterator[str]:
-    """Yield keys in conflict with the arm's credit or update rule."""
     method, training = study.methods[name], study.training[name]
     if method.alpha == 0 and training.invalid_action_penalty:
         yield (

@@ -124,7 +124,8 @@ def concatenate(parts: Sequence[Path], target: Path) -> None:
                 table = pq.read_table(part, **parquet.READ)
             except OSError as error:
                 raise UserError(
-                    f"{part}: damaged ({one_line(error)}); delete its folder to restart the round"
+                    f"{part}: the file is damaged ({one_line(error)}); delete its folder to "
+                    "restart the round"
                 ) from None
             writer = writer or pq.ParquetWriter(target, table.schema, **parquet.WRITE)
             writer.write_table(table)
@@ -167,7 +168,7 @@ def _read(path: Path, schema: pa.Schema, columns: Sequence[str], step: int | Non
             path, columns=list(columns), filters=rows, partitioning=None, **parquet.READ
         )
     except FileNotFoundError:
-        raise UserError(f"{path}: missing") from None
+        raise UserError(f"{path}: the file is missing") from None
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: damaged, or not a table of a round ({one_line(error)})") from None
     return parquet.check_numbers(table, path, optional=("target", "credit", "advantage"))

@@ -151,7 +151,9 @@ class StudyRules:
         """`stored(paths)`; UserError if `paths` is empty, because the study has no such section."""
         if not paths:
             name = self.plan.study.config.name
-            raise UserError(f"{name}: no section `{section}`, or no trained arm; see docs/keys.md")
+            raise UserError(
+                f"{name} requires a section `{section}` and a trained arm; see docs/keys.md"
+            )
         return self.stored(paths)
 
     def linked(self, wildcards: Mapping[str, str]) -> str:

@@ -196,7 +196,6 @@ def _obey(link: socket.socket, pid: int, waiting: selectors.BaseSelector) -> Non
 
 
 def _report(pidfd: int, pid: int, link: socket.socket, waiting: selectors.BaseSelector) -> None:
-    """Send the client the exit status of its fork."""
     _, status = os.waitpid(pid, 0)
     code = os.waitstatus_to_exitcode(status)
     waiting.unregister(pidfd)

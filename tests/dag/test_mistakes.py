@@ -50,7 +50,7 @@ def test_a_mistake_on_the_command_line(finished, setting, expected):
 @pytest.mark.parametrize(
     ("endpoint", "expected"),
     [
-        ("{budget: 100}", "endpoint.budget: flatGRPO: a budget of 100 trajectories is below"),
+        ("{budget: 100}", "endpoint.budget: flatGRPO: a budget of 100 trajectories is less than"),
         ("{budget: 3073}", "endpoint.budget: flatGRPO: a budget of 3,073 trajectories exceeds"),
         ("best_round", "endpoint: expected area, last_round or {budget: <trajectories>}"),
     ],
@@ -122,7 +122,7 @@ def test_an_engine_that_is_not_installed_is_found_before_the_first_job(checkout)
             "configs/methods/Progressive.yaml",
             "alpha:",
             "advantage: gae\nalpha:",
-            "Progressive.yaml: advantage: gae takes the turns' credit from the critic, so credit",
+            "Progressive.yaml: advantage: gae computes advantages from the critic, so credit",
         ),
     ],
 )

@@ -66,7 +66,7 @@ def test_a_study_without_the_section_of_a_target_names_it(finished, name):
     done = finished.snakemake("-n", name)
     lines = [line for line in done.stderr.splitlines() if line.startswith("error:")]
     assert done.returncode == 1 and len(lines) == 1
-    assert f"no section `{name}`" in lines[0]
+    assert f"requires a section `{name}`" in lines[0]
 
 
 def test_a_path_below_the_studys_results_is_a_target(checkout):

@@ -282,7 +282,7 @@ def test_it_refuses_what_its_rules_cannot_score(healthy):
     with pytest.raises(urllib.error.HTTPError) as caught:
         ask(healthy.url, replace(prompt, messages=chess))
     message = json.load(caught.value)["error"]["message"]
-    assert "no environment 'go'; known: alfworld" in message
+    assert "unknown environment 'go'; known: alfworld" in message
 
 
 @pytest.mark.parametrize(
@@ -341,7 +341,7 @@ def test_a_mistaken_fault_is_named(fault):
         check=False,
     )
     assert done.returncode == 2
-    assert f"{fault!r} is not NAME=SHARE" in done.stderr
+    assert f"{fault!r}: expected NAME=SHARE" in done.stderr
 
 
 def test_the_help_shows_every_fault_with_an_example():

@@ -78,7 +78,7 @@ def test_every_difference_is_named(compare, folders):
     names = "['turn', 'credit']"
     assert reasons == {
         WEIGHTS[0]: "tensor b",
-        WEIGHTS[1]: "tensor b in one file alone",
+        WEIGHTS[1]: "tensor b is in only one file",
         TABLES[0]: "column credit",
         TABLES[1]: f"columns {names} and ['turn', 'credit', 'more']",
         TABLES[2]: f"columns {names} and ['turn']; column turn",
@@ -95,7 +95,7 @@ def test_a_file_of_one_folder_alone_is_named(compare, folders):
     (folders[1] / WEIGHTS[0]).unlink()
     code, lines = compare()
     assert code == 0 and lines[-1] == "5 files compared, 0 different"
-    assert {f"only one: {TABLES[0]}", f"only one: {WEIGHTS[0]}"} < set(lines)
+    assert {f"in only one folder: {TABLES[0]}", f"in only one folder: {WEIGHTS[0]}"} < set(lines)
 
 
 def test_seconds_in_the_reports_tables_may_differ(compare, folders):

@@ -93,10 +93,16 @@ def test_what_is_no_rate_keeps_its_unit(tmp_path):
     ("read", "message"),
     [
         (lambda r: r.episodes(panel="train"), "no episodes of panel train, only of test, validati"),
-        (lambda r: r.latex("methods", ["sucess"]), "methods: no column sucess; did you mean 'succ"),
+        (
+            lambda r: r.latex("methods", ["sucess"]),
+            "methods: the table has no column sucess; did you mean 'succ",
+        ),
         (lambda r: r.table("method"), "method.csv: no such table; did you mean 'methods'?"),
-        (lambda r: r.turns("Progressive", 12, 1), "rl/Progressive: no seed 12, only 11"),
-        (lambda r: r.train_log("SFTOnly", 11), "rl/SFTOnly: no such arm was trained; known: "),
+        (
+            lambda r: r.turns("Progressive", 12, 1),
+            "rl/Progressive: the arm has no seed 12, only 11",
+        ),
+        (lambda r: r.train_log("SFTOnly", 11), "rl/SFTOnly: there is no such trained arm; known: "),
         (lambda r: results.load(r.folder / "rl"), "contains no config.yaml"),
     ],
 )
@@ -127,14 +133,16 @@ def test_results_of_an_earlier_run_of_the_study_are_refused(tmp_path):
     with pytest.raises(UserError, match="no round 3, only 1, 2"):
         study.turns("Mine", 11, 3)
     for read in (lambda: study.train_log("Other", 11), lambda: study.turns("Other", 11, 2)):
-        with pytest.raises(UserError, match="round_2/.*played with another alpha, training than"):
+        with pytest.raises(
+            UserError, match="round_2/.*played with a different alpha, training than"
+        ):
             read()
     for name, value in (("env", {**env, "turn_cap": 9}), ("rounds", 1)):
         changed = json.dumps(config | {name: value})
         (tmp_path / "config.yaml").write_text(changed, encoding="utf-8")
-        with pytest.raises(UserError, match="another env than|no round 2, only 1"):
+        with pytest.raises(UserError, match="different env than|no round 2, only 1"):
             results.load(tmp_path).turns("Mine", 11, 2)
-    with pytest.raises(UserError, match="no such arm was trained"):
+    with pytest.raises(UserError, match="there is no such trained arm"):
         study.train_log("Gone", 11)
 
 
@@ -148,5 +156,5 @@ def test_tables_of_another_config_are_refused(loaded, tmp_path):
     config.write_text(text.replace("rounds: 2", "rounds: 1"), encoding="utf-8")
     study = results.load(tmp_path / "fake")
     for read in (lambda: study.table("methods"), study.episodes):
-        with pytest.raises(UserError, match="comparison.json: made before config.yaml changed"):
+        with pytest.raises(UserError, match="comparison.json: config.yaml has changed since"):
             read()

@@ -115,7 +115,7 @@ def test_pickled_weights_of_a_base_are_not_read(model, marker, capsys, name):
     (model.folder / "model.safetensors").unlink()
     torch.save({"weights": Bomb(marker)}, model.folder / name)
     expected = (
-        "holds pickled weights" if name.endswith(".bin") else "not a complete safetensors file"
+        "contains pickled weights" if name.endswith(".bin") else "not a complete safetensors file"
     )
     assert expected in refused(model.take, capsys)
 
@@ -226,10 +226,10 @@ def test_a_pickle_in_place_of_training_state_is_not_run(tmp_path, marker, old):
     path = tmp_path / "trainer_state.pt"
     state = {"weights": {}, "optimiser": Bomb(marker), "kl_coefficient": 0.1}
     torch.save(state, path, _use_new_zipfile_serialization=not old)
-    with pytest.raises(UserError, match=r"trainer_state\.pt: damaged"):
+    with pytest.raises(UserError, match=r"trainer_state\.pt: the file is damaged"):
         read_state(path, Learner.STATE)
     path.write_bytes(pickle.dumps(state))
-    with pytest.raises(UserError, match=r"trainer_state\.pt: damaged"):
+    with pytest.raises(UserError, match=r"trainer_state\.pt: the file is damaged"):
         read_state(path, Learner.STATE)
 
 

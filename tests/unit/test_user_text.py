@@ -36,7 +36,7 @@ def test_a_file_in_another_encoding_is_named(tmp_path: Path, name: str, encoding
     with pytest.raises(UserError) as refused:
         READERS[name](path)
     line = 2 if encoding == "latin-1" else 1
-    assert str(refused.value) == f"{path}:{line}: not UTF-8; save the file in UTF-8"
+    assert str(refused.value) == f"{path}:{line}: the text is not UTF-8; save the file in UTF-8"
 
 
 def test_a_byte_order_mark_is_no_text(tmp_path: Path):

@@ -116,7 +116,6 @@ class JudgeCredit(CreditAssigner):
     def _count(
         self, questions: list[Question], answers: dict[str, Judgement | CallError], new: set[str]
     ) -> None:
-        """Count the answers; UserError if too many trajectories of the step have no judgement."""
         failed: Counter[str] = Counter()
         judged = hits = 0
         # Show only these messages, because other messages contain server text that may include the

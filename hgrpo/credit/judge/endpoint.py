@@ -75,7 +75,6 @@ class EndpointJudge:
                 pool.shutdown(wait=False, cancel_futures=True)
 
     def _ask(self, prompt: Prompt) -> Judgement:
-        """Return the judgement of a prompt, with retries; raise the last attempt's failure."""
         attempts = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(self._settings.retries + 1),
             retry=tenacity.retry_if_exception(

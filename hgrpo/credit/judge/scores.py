@@ -98,7 +98,6 @@ def _share(row: Sequence[float] | None, length: int, value: float) -> np.ndarray
 
 
 def _values(text: str) -> Iterator[object]:
-    """Yield the outermost JSON objects and lists in a text."""
     at = 0
     while opening := _OPENING.search(text, at):
         try:

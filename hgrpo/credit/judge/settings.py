@@ -52,7 +52,8 @@ class Settings(ToGoSettings):
 
     model: str = Field(
         min_length=1,
-        description="name of the language model; `offline-rubric`: score by rules instead",
+        description="name of the language model; `offline-rubric`: scores by rules, without a "
+        "language model",
     )
     base_url: str = Field(
         OPENAI,
@@ -63,18 +64,21 @@ class Settings(ToGoSettings):
         "OPENAI_API_KEY",
         description="environment variable with the API key; null: the server requires no key",
     )
-    variant: Variant = Field("trajectory", description="what one call scores")
+    variant: Variant = Field("trajectory", description="what one call to the model scores")
     normalisation: Normalisation = Field(
         "centred",
-        description="centred: (score - group mean) / 10; share: score * return / sum of scores",
+        description="credit from scores. centred: (score - group mean) / 10; share: score * "
+        "return / sum of scores",
     )
     temperature: float = Field(0.0, ge=0, le=2, description="sampling temperature of the judge")
     timeout_s: float = Field(
-        30.0, gt=0, description="timeout of connecting, and of each wait for data"
+        30.0, gt=0, description="timeout in seconds of the connection, and of each read"
     )
     retries: int = Field(3, ge=0, description="maximum retries after the first attempt")
     backoff_s: float = Field(
-        1.0, ge=0, description="pause before the first retry; doubled for each further retry"
+        1.0,
+        ge=0,
+        description="pause before the first retry, in seconds; doubled for each further retry",
     )
     concurrency: int = Field(8, gt=0, description="maximum concurrent calls per job")
     max_calls: int | None = Field(
@@ -85,16 +89,16 @@ class Settings(ToGoSettings):
     max_dollars: float | None = Field(
         5.0,
         ge=0,
-        description="maximum dollars per study for this model at this address; if a call returns "
-        "no token usage, a high estimate of its cost counts",
+        description="maximum cost per study of this model at this address, in dollars; if an "
+        "answer reports no token usage, its cost is overestimated",
     )
     dollars_per_million_input: float = Field(
         ge=0,
-        description="price per million input tokens; default: OpenAI's list price, 0 for "
+        description="price per million input tokens; default: OpenAI's list price, or 0 for "
         "`offline-rubric`",
     )
     dollars_per_million_output: float = Field(
-        ge=0, description="price per million output tokens; same default"
+        ge=0, description="price per million output tokens; default as for input tokens"
     )
     thinking_tokens: int = Field(
         0, ge=0, description="additional output tokens allowed for reasoning"
@@ -103,8 +107,7 @@ class Settings(ToGoSettings):
         0.1,
         ge=0,
         le=1,
-        description="maximum share of a step's trajectories without a judgement; the round fails "
-        "if it is exceeded",
+        description="the round fails if a larger share of a step's trajectories has no judgement",
     )
 
     @property

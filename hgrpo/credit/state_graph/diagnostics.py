@@ -106,6 +106,5 @@ class Tally:
 
 
 def _one_rollout(turns: Turns, graph: Graph) -> np.ndarray:
-    """Whether only one rollout visited each state, bool [S]."""
     visitors = np.unique(graph.state * len(turns.lengths) + turns.rollout)
     return np.bincount(visitors // len(turns.lengths), minlength=graph.n_states) == 1

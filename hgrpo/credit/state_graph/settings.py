@@ -22,19 +22,21 @@ class Key(Strict):
 
     state: Literal["obs", "obs_cmds", "struct", "page", "sim", "hidden"] = Field(
         "struct",
-        description="what must be equal in equal states. obs: observation; obs_cmds: observation "
-        "and commands; struct: fingerprint of state and commands from the environment; page: "
-        "observation with whitespace collapsed. What must be similar: sim: observation; hidden: "
-        "hidden state of the policy",
+        description="what identifies a state. obs: the observation; obs_cmds: observation and "
+        "commands; struct: the environment's fingerprint of state and commands; page: the "
+        "observation with whitespace collapsed; sim: similar observations; hidden: similar hidden "
+        "states of the policy",
     )
     noop: Literal["raw", "carry"] = Field(
-        "carry", description="carry: the state after an inadmissible action is the state before it"
+        "carry",
+        description="state after an inadmissible action. raw: as after any action; carry: the "
+        "state before it",
     )
     theta: float = Field(
         0.9,
         gt=0,
         le=1,
-        description="sim: minimum similarity of two texts in a state; hidden: minimum cosine",
+        description="minimum similarity within a state. sim: of texts; hidden: cosine",
     )
     history: int = Field(0, ge=0, description="number of previous states that must also be equal")
     history_actions: bool = Field(
@@ -60,9 +62,9 @@ class Term(Strict):
         "bellman: Bellman backups over the group's transitions; dist: `base`^(distance to success)"
     )
     credit: Literal["traj", "G-V", "Q-V", "td", "gain", "succ", "dist_pow", "logratio"] = Field(
-        description="credit of a turn from its return-to-go G, action value Q, state value V and "
-        "next state's value V'. traj: the rollout's advantage; G-V, Q-V: this difference; td: "
-        "gamma V' - V; gain: V' - V; succ, dist_pow: V'; logratio: log(V' / V)"
+        description="credit of a turn with return-to-go G, action value Q, state value V and next "
+        "state's value V'. traj: the rollout's advantage; G-V, Q-V: this difference; td: gamma V' "
+        "- V; gain: V' - V; succ, dist_pow: V'; logratio: log(V' / V)"
     )
     gamma: float = Field(0.95, gt=0, le=1, description="discount factor per turn")
     exp: Literal[0, 1] = Field(
@@ -125,17 +127,18 @@ class Term(Strict):
     )
     std: Literal["none", "sample", "pop", "mu_pop"] = Field(
         "sample",
-        description="standard deviation used as divisor. none: only centre; sample: with n - 1; "
-        "pop: with n; mu_pop: around 0, with weights `mu`, and do not centre",
+        description="normalisation of credit within `scope`. none: centre; sample, pop: centre "
+        "and divide by the sample or population standard deviation; mu_pop: divide, without "
+        "centring, by the deviation around 0 with weights `mu`",
     )
     floor: float | None = Field(
         None, gt=0, description="divide by max(deviation, floor); null: divide by deviation + 1e-6"
     )
     gate: Literal["visits2", "actions2", "sign"] = Field(
         "visits2",
-        description="states that get credit. visits2: those with at least two visits; actions2: "
-        "those with at least two actions; sign: all, but a single visit gets the sign of its "
-        "credit",
+        description="states that get credit. visits2: states with at least two visits; actions2: "
+        "states with at least two actions; sign: all states, but a single visit gets only the "
+        "sign of its credit",
     )
     weight: float = Field(1.0, gt=0, description="weight of the term in the step advantage")
 
@@ -169,9 +172,9 @@ class Term(Strict):
             ("key", self.reads_graph, "a credit, pool or scope that depends on states"),
             ("gamma", self.value in ("mc_mean", "bellman"), "value: mc_mean or bellman"),
             ("exp", self.value in ("mc_mean", "dist"), "value: mc_mean or dist"),
-            ("depth", solved and self.agg != "max", "value: bellman and a finite agg"),
+            ("depth", solved and self.agg != "max", "value: bellman and `agg` other than max"),
             ("agg", backed_up, "value: bellman and depth above 0"),
-            ("mu", weighs_actions, "a Bellman mean or std: mu_pop"),
+            ("mu", weighs_actions, "a mean over successors (value: bellman) or std: mu_pop"),
             ("base", self.value == "dist", "value: dist"),
             ("log_floor", self.credit == "logratio", "credit: logratio"),
             ("visits", compares and self.pool != "transition", "credit: G-V, by turn or action"),
@@ -181,9 +184,9 @@ class Term(Strict):
             ("lone", by_action and plain, "credit: G-V, pool: action, and no shrink or prior"),
             ("variance_gate", by_action, "credit: G-V and pool: action"),
             ("gae", self.credit == "td", "credit: td"),
-            ("gae_lambda", self.gae != "none", "gae other than none"),
+            ("gae_lambda", self.gae != "none", "`gae` other than none"),
             ("std", self.scope != "none", "scope: state or task"),
-            ("floor", scaled, "a scope and a std"),
+            ("floor", scaled, "`scope` and `std` other than none"),
             ("gate", self.scope == "state", "scope: state"),
         )
         if self.value == "mc_mean" and self.credit == "td" and self.exp == 0:
@@ -203,18 +206,20 @@ class TrajectoryTerm(Strict):
     weight: float = Field(1.0, ge=0, description="weight of the trajectory's advantage; 0: omit it")
     mode: Literal["mean_std", "mean", "loo"] = Field(
         "mean_std",
-        description="advantage from scores. mean_std: z-score; mean: score minus mean; loo: score "
-        "minus the mean of all other scores (RLOO)",
+        description="advantage from the rollouts' scores. mean_std: z-score; mean: score minus "
+        "mean; loo: score minus the mean of all other scores (RLOO)",
     )
     rows: Literal["once", "cross_steps", "alive"] = Field(
         "once",
-        description="sample of the statistics. once: rollouts; cross_steps: turns, so that long "
-        "rollouts have more weight; alive: for each turn number, the rollouts that reached it",
+        description="what the mean and deviation are computed over. once: rollouts; cross_steps: "
+        "turns, so that long rollouts have more weight; alive: for each turn number, the rollouts "
+        "that reached it",
     )
     lone: Literal["zero", "return", "group"] = Field(
         "zero",
-        description="loo: advantage at a turn number that only one rollout reached. zero: 0, which "
-        "is biased; return: its score; group: its score minus the mean score of all other rollouts",
+        description="loo: advantage at a turn number that only one rollout reached. zero: 0, "
+        "which is biased; return: the rollout's score; group: its score minus the mean score of "
+        "all other rollouts",
     )
 
     @model_validator(mode="after")
@@ -240,27 +245,27 @@ class Settings(CreditSettings):
 
     timeout: Literal["fail", "observed", "drop", "clamp"] = Field(
         "fail",
-        description="successor of the last turn of a truncated rollout. fail: the failure state; "
-        "observed: the state observed after it; drop: unknown, so the turn is excluded from "
-        "statistics; clamp: the state observed after it, with value 0",
+        description="next state of the last turn if the rollout was truncated. fail: the failure "
+        "state; observed: the final observed state; drop: unknown, so the turn is excluded from "
+        "statistics; clamp: the final observed state, with value 0",
     )
     failure: Literal["absorb", "observed"] = Field(
         "absorb",
-        description="successor of the last turn if the environment ends a rollout without success. "
-        "absorb: the failure state; observed: the state observed after it",
+        description="next state of the last turn if the environment ended the rollout without "
+        "success. absorb: the failure state; observed: the final observed state",
     )
     scale: float = Field(1.0, gt=0, description="reward of a success; a failure earns 0")
     invalid: Literal["none", "row", "propagate", "succ"] = Field(
         "none",
-        description="quantity that is reduced by `penalty` for an inadmissible action. row: return "
-        "and score of its turn; propagate: score of its rollout; succ: value of its successor",
+        description="what an inadmissible action reduces by `penalty`. none: nothing; row: return "
+        "and score of its turn; propagate: score of its rollout; succ: value of its next state",
     )
     penalty: float = Field(0.1, gt=0, description="penalty of `invalid`, in units of `scale`")
     trajectory: TrajectoryTerm = Field(TrajectoryTerm(), description="the trajectory's advantage")
     mixture: Literal["sum", "renormalise_present"] = Field(
         "sum",
-        description="sum: weighted sum of the terms; renormalise_present: weighted mean of the "
-        "terms that are present at the turn",
+        description="how terms are combined. sum: weighted sum; renormalise_present: weighted "
+        "mean of the terms that are present at the turn",
     )
     drop_zero: bool = Field(False, description="whether terms with credit 0 count as absent")
     terms: list[Term] = Field([], description="summands of the step advantage")
@@ -294,7 +299,7 @@ class Settings(CreditSettings):
             self,
             ("mixture", bool(self.terms), "terms"),
             ("drop_zero", averaged, "mixture: renormalise_present"),
-            ("penalty", self.invalid != "none", "invalid other than none"),
+            ("penalty", self.invalid != "none", "`invalid` other than none"),
             *((name, *readers.get(getattr(self, name), (True, ""))) for name in _RULES),
         )
         scored = readers["propagate"]
@@ -322,13 +327,13 @@ class Settings(CreditSettings):
         looks = any(term.reads_successors for term in self.terms) and not self.needs_policy
         ahead = "a term that depends on successors, no key.state: hidden, and"
         return {
-            "succ": ("succ" in credits, "a term of credit: succ"),
-            "propagate": (scored, "a trajectory.weight or credit: traj"),
-            "row": (by_turn, "credits G-V and traj, and scores by trajectory.rows: cross_steps"),
+            "succ": ("succ" in credits, "a term with credit: succ"),
+            "propagate": (scored, "trajectory.weight above 0 or a term with credit: traj"),
+            "row": (by_turn, "credit: G-V or traj in all terms, and trajectory.rows: cross_steps"),
             "drop": (
                 bool(values) and values <= {"bellman", "dist"} and discounted,
-                "values bellman and dist, and gamma below 1",
+                "value: bellman or dist in all terms, and gamma below 1",
             ),
             "clamp": (looks and values == {"bellman"}, f"{ahead} value: bellman"),
-            "observed": (looks and discounted, f"{ahead} gamma below 1 in value: bellman"),
+            "observed": (looks and discounted, f"{ahead} gamma below 1 with value: bellman"),
         }

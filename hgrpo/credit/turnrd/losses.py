@@ -96,7 +96,6 @@ def _log(weights: Tensor, mask: Tensor) -> Tensor:
 
 
 def _kl(first: Tensor, second: Tensor, mask: Tensor) -> Tensor:
-    """KL(first || second) of each row, [B]; all arguments are [B, T]."""
     floor = torch.finfo(second.dtype).tiny
     log_second = second.clamp(min=floor).masked_fill(~mask, 1.0).log()
     return (first * (_log(first, mask) - log_second)).sum(-1)

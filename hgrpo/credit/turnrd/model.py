@@ -231,7 +231,7 @@ def load_model(folder: Path, settings: Settings) -> TurnRD:
         missing = error.filename or weights_path
         raise UserError(f"{missing}: not found; expected a fitted TurnRD in {folder}") from None
     except ValueError as error:
-        raise UserError(f"{card_path}: damaged ({error})") from None
+        raise UserError(f"{card_path}: the file is damaged ({error})") from None
     fitted = ModelSettings(**card["settings"])
     if fitted != settings.model:
         raise UserError(f"{card_path}: the settings of the fitted model differ from the method's")

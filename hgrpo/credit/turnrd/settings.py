@@ -25,7 +25,7 @@ class FitSettings(Strict):
     max_grad_norm: float = Field(
         1.0, gt=0, description="maximum gradient norm; larger gradients are scaled down"
     )
-    validation_share: float = Field(0.1, gt=0, lt=0.5, description="share of validation tasks")
+    validation_share: float = Field(0.1, gt=0, lt=0.5, description="share of held-out tasks")
     patience: int = Field(
         1,
         gt=0,
@@ -37,8 +37,8 @@ class FitSettings(Strict):
         gt=0,
         description="rounds after which a trajectory's sampling weight is halved; null: no decay",
     )
-    fresh_rounds: int = Field(0, ge=0, description="number of newest rounds in fresh epochs")
-    fresh_epochs: int = Field(0, ge=0, description="extra epochs at the end, on the newest rounds")
+    fresh_rounds: int = Field(0, ge=0, description="newest rounds used in `fresh_epochs`")
+    fresh_epochs: int = Field(0, ge=0, description="final epochs on the newest rounds only")
     value_weight: float = Field(0.0, ge=0, description="weight of the mean squared error of V_t")
     value_target: Literal["progress", "return_share", "discounted_return"] = Field(
         "progress",
@@ -47,13 +47,13 @@ class FitSettings(Strict):
     )
     discount: float = Field(0.95, gt=0, le=1, description="discount of `discounted_return`")
     rank_weight: float = Field(
-        0.0, ge=0, description="weight of the hinge loss that ranks trajectories by return"
+        0.0, ge=0, description="weight of a hinge loss that ranks trajectories by return"
     )
     rank_margin: float = Field(0.1, gt=0, description="margin of the hinge loss")
     prior_weight: float = Field(0.0, ge=0, description="weight of KL(alpha || softmax(t / T))")
     entropy_weight: float = Field(0.0, ge=0, description="weight of the mean entropy of alpha")
     contrastive_weight: float = Field(
-        0.0, ge=0, description="weight of InfoNCE with the turns of successes as positives"
+        0.0, ge=0, description="weight of InfoNCE, whose positives are turns of successes"
     )
     contrastive_temperature: float = Field(0.1, gt=0, description="temperature of InfoNCE")
     supervision_weight: float = Field(
@@ -68,10 +68,10 @@ class FitSettings(Strict):
         refuse_unread(
             self,
             ("warmup_steps", self.schedule != "constant", "schedule: warmup_cosine"),
-            ("value_target", self.value_weight > 0, "a value_weight"),
-            ("discount", discounts, "a value_weight and value_target: discounted_return"),
-            ("rank_margin", self.rank_weight > 0, "a rank_weight"),
-            ("contrastive_temperature", self.contrastive_weight > 0, "a contrastive_weight"),
+            ("value_target", self.value_weight > 0, "value_weight above 0"),
+            ("discount", discounts, "value_weight above 0 and value_target: discounted_return"),
+            ("rank_margin", self.rank_weight > 0, "rank_weight above 0"),
+            ("contrastive_temperature", self.contrastive_weight > 0, "contrastive_weight above 0"),
         )
         return self
 
@@ -88,15 +88,14 @@ class ModelSettings(Strict):
     heads: int = Field(4, gt=0, description="attention heads")
     dropout: float = Field(0.1, ge=0, lt=1, description="dropout rate while the model is fitted")
     max_turns: int = Field(
-        64,
-        gt=0,
-        description="number of learned position embeddings; later turns use the last one",
+        64, gt=0, description="number of learned position embeddings; later turns use the last one"
     )
     value_head: bool = Field(True, description="whether to add a value head; required in v2")
     progress_prior: float = Field(
         1.0,
         ge=0,
-        description="v2: prior added to the last turn's score, linear from 0 at the first",
+        description="v2: prior added to scores, linear from 0 at the first turn to this value at "
+        "the last",
     )
     film: bool = Field(False, description="v2: condition on the goal's embedding by FiLM")
 
@@ -125,15 +124,16 @@ class Settings(ToGoSettings):
 
     readout: Literal["alpha_return", "projected_value", "value_baseline"] = Field(
         "alpha_return",
-        description="credit of turn t from weight alpha_t, value V_t and return R. alpha_return: "
-        "alpha_t R; projected_value: V_t, clipped and shifted to sum to R; value_baseline: "
-        "alpha_t R - V_t",
+        description="credit of turn t with weight alpha_t, value V_t and return R. alpha_return: "
+        "alpha_t R; projected_value: V_t, clipped and then shifted so that the values sum to R; "
+        "value_baseline: alpha_t R - V_t",
     )
     value_clip: float = Field(2.0, gt=0, description="projected_value: bound of |V_t|")
     model: ModelSettings = Field(ModelSettings(), description="settings of the network")
     fit: FitSettings = Field(FitSettings(), description="settings of the fit after each round")
     counterfactual: CounterfactualSettings | None = Field(
-        None, description="play continuations for every group and fit alpha to their credit"
+        None,
+        description="play continuations, and fit alpha to the counterfactual credit; null: off",
     )
 
     @property
@@ -165,7 +165,9 @@ class Settings(ToGoSettings):
     @model_validator(mode="after")
     def _values_are_there_and_fitted(self) -> Self:
         if not self.model.value_head and (self.readout != "alpha_return" or self.fit.value_weight):
-            raise ValueError("value_head: readout or fit.value_weight requires it; set it to true")
+            raise ValueError(
+                "value_head: set it to true, because `readout` or `fit.value_weight` uses it"
+            )
         trained = self.model.version == "v2" or self.fit.value_weight > 0
         if self.readout != "alpha_return" and not trained:
             raise ValueError(

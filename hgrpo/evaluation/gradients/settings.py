@@ -17,20 +17,20 @@ class GradientsConfig(Strict):
     """
 
     after_rounds: RisingRounds = Field(
-        [0],
-        description="rounds after which the policy's gradients are measured; 0: the SFT policy",
+        [0], description="rounds after which the policy's gradients are measured; 0: the SFT policy"
     )
     groups: int = Field(
         128,
         ge=2,
-        description="number of tasks of the panel `analysis` to play, with one group per task",
+        description="number of tasks to play from the panel `analysis`, with one group per task",
     )
     rollouts: int = Field(16, ge=2, description="trajectories per group")
-    buckets: int = Field(6, ge=1, description="number of buckets of groups, in mode `quantile`")
+    buckets: int = Field(6, ge=1, description="number of buckets with `mode: quantile`")
     mode: BucketMode = Field(
         "quantile",
-        description="`quantile`: buckets of equal size, by the standard deviation of the groups' "
-        "returns; `fixed`: deviations of 0 to 1, 1 to 2, 2 to 3, 3 to 4, 4 to 5, and 5 or more",
+        description="how groups are sorted into buckets by the standard deviation of their "
+        "returns. `quantile`: buckets of equal size; `fixed`: bounds 0, 1, 2, 3, 4 and 5, without "
+        "an upper bound for the last bucket",
     )
     with_validation: bool = Field(
         False,
@@ -46,9 +46,11 @@ class GradientsConfig(Strict):
         "norms",
     )
     kl_coefficient: float = Field(
-        0.001, ge=0, description="weight of the KL in the weighted norms, independent of training"
+        0.001,
+        ge=0,
+        description="weight of the KL in the weighted norms; independent of `training.kl`",
     )
-    kl_form: KlForm = Field("k3", description="estimator of the KL, as training.kl.form")
+    kl_form: KlForm = Field("k3", description="estimator of the KL, as in `training.kl.form`")
     entropy_coefficient: float = Field(
         0.001, ge=0, description="weight of the entropy in the weighted norms"
     )

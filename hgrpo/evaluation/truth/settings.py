@@ -7,12 +7,12 @@ from hgrpo.config.strict import Strict
 
 
 class TruthConfig(Strict):
-    """Settings of `snakemake truth`, which measures ground-truth advantages by continuations."""
+    """Settings of `snakemake truth`, which estimates ground-truth advantages from continuations."""
 
     after_rounds: RisingRounds = Field(
         [0, 1],
-        description="rounds of the reference arm (first seed of the study) after which the "
-        "policy's ground-truth advantages are measured; 0: the SFT policy",
+        description="rounds after which ground-truth advantages are estimated, with the reference "
+        "arm's policy for the study's first seed; 0: the SFT policy",
     )
     groups: int = Field(
         32,
@@ -23,8 +23,8 @@ class TruthConfig(Strict):
     continuations: int = Field(
         16,
         ge=2,
-        description="number of continuations played from before every turn; the two halves are "
-        "used to estimate noise",
+        description="number of continuations played from the state before every turn; noise is "
+        "estimated by comparing one half of them with the other half",
     )
     sketch: int = Field(
         2048,

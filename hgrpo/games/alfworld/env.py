@@ -61,7 +61,7 @@ class AlfworldEnv(PickledByReplay):
     def step(self, action: str) -> Step:
         check_action(action)
         if self._done:
-            raise RuntimeError("step before reset, or after the game was won")
+            raise RuntimeError("`step` was called before `reset`, or after the game was won")
         text, admissible = self._play.act(action)
         self._played.append(action)
         before = self._level
@@ -88,13 +88,13 @@ class AlfworldEnv(PickledByReplay):
 
     def admissible_commands(self) -> list[str]:
         if self._game is None:
-            raise RuntimeError("admissible_commands before reset")
+            raise RuntimeError("`admissible_commands` was called before `reset`")
         return self._play.admissible_commands()
 
     def situation(self) -> tuple[str, str]:
         """Return fingerprints of the facts in `changed` and of the admissible commands."""
         if self._game is None:
-            raise RuntimeError("situation before reset")
+            raise RuntimeError("`situation` was called before `reset`")
         compiled = self._game.compiled
         changes = changed(self._view(), compiled.view(compiled.start))
         return fingerprint(changes), fingerprint(self.admissible_commands())

@@ -25,8 +25,7 @@ class HabitSettings(Strict):
     """Settings of the usual places of objects, which are the same in all houses and splits."""
 
     strength: Share = Field(
-        0.8,
-        description="probability that an object is in one of the favourite places of its type",
+        0.8, description="probability that an object is in one of the favourite places of its type"
     )
     favourites: int = Field(2, ge=1, le=5, description="favourite receptacle types per object type")
     seed: int = Field(0, description="seed of the favourites; independent of the games' seed")
@@ -112,7 +111,7 @@ class SearcherSettings(ExpertSettings):
         "listing", description="order of visits: as listed in the opening text, or shuffled"
     )
     random_pick: Share = Field(
-        0.3, description="probability of drawing the next receptacle at random instead"
+        0.3, description="probability of choosing the next receptacle at random"
     )
     dawdle: Share = Field(
         0.1, description="probability of an idle look, inventory or examine before each stop"
@@ -122,7 +121,7 @@ class SearcherSettings(ExpertSettings):
         0.6, description="probability of closing an opened receptacle before leaving"
     )
     walkthrough_share: Share = Field(
-        0.0, description="share of `trajectories` that replay the stored walkthrough instead"
+        0.0, description="share of `trajectories` that replay the game's stored walkthrough"
     )
 
 

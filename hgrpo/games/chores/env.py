@@ -60,7 +60,7 @@ class ChoresEnv(PickledByReplay):
         """
         check_action(action)
         if self._done:
-            raise RuntimeError("step before reset or after the end")
+            raise RuntimeError("`step` was called before `reset` or after the end")
         self._played.append(action)
         before = self._score()
         admissible = action in self.admissible_commands()

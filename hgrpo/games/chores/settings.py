@@ -79,5 +79,5 @@ class ChoresSettings(EnvSettings):
                     f"{key}: a game takes {turns} turns, which exceeds the limit of {cap}"
                 )
         if self.expert.routine and self.counted != "kinds":
-            raise ValueError("expert.routine: requires `counted: kinds`")
+            raise ValueError("expert.routine: a value above 0 requires `counted: kinds`")
         return self

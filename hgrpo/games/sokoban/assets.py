@@ -78,7 +78,9 @@ def _collected(
         for file, name in _files(root / getattr(config.levels.splits, split), split):
             levels = split_levels(user_text(file))
             if not levels:
-                leave_out(skipped, "level file", UserError(f"{file}: contains no level"), root)
+                leave_out(
+                    skipped, "level file", UserError(f"{file}: the file contains no level"), root
+                )
             for number, (title, text) in enumerate(levels):
                 where = f"{file}: level {title}"
                 try:
@@ -90,8 +92,8 @@ def _collected(
                     reason = f"no solution of at most {config.actions} actions is known"
                     if not config.levels.leave_out_unsolvable:
                         raise UserError(
-                            f"{where}: solution: {reason} (see `actions`; set "
-                            "`levels.leave_out_unsolvable` to exclude such levels)"
+                            f"{where}: {reason}; increase `actions`, or set "
+                            "`levels.leave_out_unsolvable` to exclude such levels"
                         )
                     skipped[reason] += 1
                     continue
@@ -100,11 +102,11 @@ def _collected(
                 if owner is entry:
                     rows.append((split, f"{split}-{name}-{number}", level, length))
                 elif owner[0] == split:
-                    skipped["twin of another level of its panel"] += 1
+                    skipped["same as another level of its panel"] += 1
                 else:
                     raise UserError(
-                        f"{where}: levels.splits.{split}: same as {owner[1]} of {owner[0]}, up to "
-                        "symmetry and position"
+                        f"{where}: levels.splits.{split}: this level is the same as {owner[1]} of "
+                        f"{owner[0]}, up to symmetry and position; remove one of them"
                     )
         stream = "sokoban-panel", seed, split
         ordered = stratified(rows, lambda row: task_type(row[3], config.lengths), *stream)

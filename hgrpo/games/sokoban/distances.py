@@ -45,7 +45,10 @@ def board_distances(
                     lengths[before] = distance
                     reached.append(before)
         if len(lengths) > MOST_BOARDS:
-            raise TooManyBoardsError(f"more than {MOST_BOARDS:,} boards within {depth} actions")
+            raise TooManyBoardsError(
+                f"more than {MOST_BOARDS:,} boards are reachable within {depth} actions, which is "
+                "too many"
+            )
         frontier = reached
     return lengths
 

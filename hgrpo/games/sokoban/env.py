@@ -70,7 +70,7 @@ class SokobanEnv(PickledByReplay):
         """
         check_action(action)
         if self._done:
-            raise RuntimeError("step before reset or after the end")
+            raise RuntimeError("`step` was called before `reset` or after the end")
         settings, level = self._settings, self.level
         actions, understood = read_reply(action, settings.actions_per_turn)
         first, before, left = not self._played, self._taken, settings.actions - self._taken
@@ -129,7 +129,7 @@ class SokobanEnv(PickledByReplay):
         commands.
         """
         if self._task is None:
-            raise RuntimeError("situation before reset")
+            raise RuntimeError("`situation` was called before `reset`")
         most = 0 if self._done else min(self._settings.actions_per_turn, self.left)
         return fingerprint([self._player, *self._boxes]), fingerprint([most])
 

@@ -44,7 +44,6 @@ class _Seen:
 
     @property
     def way(self) -> int:
-        """Sum of the boxes' distances to their nearest target."""
         return sum(
             min((abs(i - k) + abs(j - m) for k, m in self.targets), default=0)
             for i, j in self.boxes

@@ -110,9 +110,9 @@ def read_level(text: str) -> Level:
     count = Counter("".join(rows))
     boxes, targets = (sum(count[symbol] for symbol in kind) for kind in (_BOXES, _TARGETS))
     if boxes != targets or not boxes:
-        raise LevelError(f"boxes: {boxes} boxes, but {targets} targets")
+        raise LevelError(f"boxes: found {boxes} boxes, but {targets} targets")
     if not count["$"]:
-        raise LevelError(f"boxes: all {boxes} are already on targets")
+        raise LevelError(f"boxes: all boxes ({boxes}) are already on targets")
     return Level("\n".join(rows))
 
 
@@ -124,7 +124,7 @@ def _walled(rows: list[str]) -> list[str]:
     while waiting:
         i, j = waiting.pop()
         if i in (0, height - 1) or j in (0, width - 1):
-            raise LevelError(f"walls: open at row {i}, column {j} (counted from 0)")
+            raise LevelError(f"walls: the room is open at row {i}, column {j} (counted from 0)")
         for cell in ((i - 1, j), (i + 1, j), (i, j - 1), (i, j + 1)):
             if cell not in inside and rows[cell[0]][cell[1]] != "#":
                 inside.add(cell)

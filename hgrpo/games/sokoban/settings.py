@@ -14,7 +14,7 @@ Penalties = Literal["fair", "ragen"]
 
 def _seven_symbols(symbols: str) -> str:
     if len(set(symbols)) != 7 or len(symbols) != 7 or not symbols.isprintable():
-        raise ValueError("must be seven distinct printable characters")
+        raise ValueError("expected seven distinct printable characters")
     return symbols
 
 
@@ -26,8 +26,8 @@ class GenerateSettings(Strict):
     boxes: int = Field(1, ge=1, le=4, description="boxes (and targets) per level")
     lengths: Bounds = Field(
         (2, 10),
-        description="[low, high] length (in actions) of a level's shortest solution; three equal "
-        "bands of this range are the task types",
+        description="[low, high] length of a level's shortest solution, in actions; the task "
+        "types are three equal bands of this range",
     )
 
     @model_validator(mode="after")
@@ -35,7 +35,7 @@ class GenerateSettings(Strict):
         low, high = self.lengths
         if low < 1 or high - low < 2:
             raise ValueError(
-                f"lengths: [{low}, {high}]: must contain at least three lengths from 1 on"
+                f"lengths: [{low}, {high}]: expected a range of at least three lengths, from 1 on"
             )
         return self
 
@@ -60,8 +60,8 @@ class LevelSettings(FolderOrGenerate):
     )
     leave_out_unsolvable: bool = Field(
         False,
-        description="exclude and count levels of a folder that have no solution within `actions`, "
-        "or too many boards to search; false: such a level is an error",
+        description="exclude and count levels that have no solution within `actions` actions, or "
+        "too many boards to search; false: such a level is an error",
     )
     generate: GenerateSettings | None = Field(None, description="settings of the generator")
 
@@ -100,12 +100,13 @@ class SokobanSettings(EnvSettings):
         5, gt=0, description="maximum turns of an episode in training and evaluation"
     )
     actions: int = Field(
-        10, gt=0, description="maximum actions of an episode; it is lost when they are used up"
+        10,
+        gt=0,
+        description="maximum actions of an episode; an episode that is unsolved after them is lost",
     )
     actions_per_turn: int = Field(2, gt=0, le=4, description="maximum actions per reply")
     view: View = Field(
-        "grid",
-        description="format of observed boards: a grid of symbols, coordinates, or both",
+        "grid", description="format of observed boards: a grid of symbols, coordinates, or both"
     )
     symbols: Annotated[str, AfterValidator(_seven_symbols)] = Field(
         "#_OX√PS",
@@ -138,19 +139,20 @@ class SokobanSettings(EnvSettings):
         most = self.turn_cap * self.actions_per_turn
         if self.actions > most:
             raise ValueError(
-                f"actions: {self.actions} exceeds {self.turn_cap} turns of {self.actions_per_turn} "
-                "actions"
+                f"actions: {self.actions} actions exceed {self.turn_cap} turns of "
+                f"{self.actions_per_turn} actions; reduce `actions` or increase `turn_cap`"
             )
         if self.expert.turn_cap > self.turn_cap:
             raise ValueError(
-                f"expert.turn_cap: {self.expert.turn_cap} exceeds turn_cap {self.turn_cap}"
+                f"expert.turn_cap: {self.expert.turn_cap} exceeds the episode's `turn_cap: "
+                f"{self.turn_cap}`; reduce it"
             )
         generate = self.levels.generate
         if generate is not None:
             if generate.lengths[1] > self.actions:
                 raise ValueError(
-                    f"levels.generate.lengths: a solution of {generate.lengths[1]} actions exceeds "
-                    f"the budget of {self.actions}"
+                    f"levels.generate.lengths: solutions of up to {generate.lengths[1]} actions "
+                    f"exceed `actions: {self.actions}`; reduce the upper bound"
                 )
             if None in self.panels.model_dump().values():
                 raise ValueError(

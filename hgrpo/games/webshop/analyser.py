@@ -111,7 +111,6 @@ def _pieces(word: str) -> list[str]:
 
 
 def _lower(word: str) -> str:
-    """Java's lowercase, which maps characters one to one."""
     return "".join(char.lower()[0] for char in word)
 
 

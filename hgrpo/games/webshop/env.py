@@ -53,7 +53,7 @@ class WebshopEnv(PickledByReplay):
     def session(self) -> Session:
         """The current session; raises RuntimeError before the first reset."""
         if self._session is None:
-            raise RuntimeError("no session before reset")
+            raise RuntimeError("there is no session before `reset`")
         return self._session
 
     def step(self, action: str) -> Step:

@@ -249,7 +249,6 @@ def _session(lines: Iterable[tuple[str, object]], counts: Counter[str]) -> Human
 
 
 def _action(before: _Page, after: _Page) -> str | None:
-    """Infer the action that leads from page `before` to page `after`; None if there is none."""
     match before.kind, after.kind:
         case "index", "search_results" if after.number == 1 and any(after.keywords):
             return f"search[{' '.join(after.keywords)}]"

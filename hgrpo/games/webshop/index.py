@@ -129,7 +129,7 @@ class Index:
             arrays = {name: mapped(folder / f"{name}.npy", kind) for name, kind in _ARRAYS.items()}
             return cls(int(header["size"]), int(header["filled"]), **arrays)
         except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
-            raise UserError(f"{folder}: not a search index: {error}") from None
+            raise UserError(f"{folder}: the folder is not a search index: {error}") from None
 
 
 def build(documents: Iterable[str]) -> Index:

@@ -46,9 +46,9 @@ def elements(path: Path, top: bytes) -> Iterator:
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
     except RecursionError:
-        raise UserError(f"{path}: after entry {number}: nested too deeply") from None
+        raise UserError(f"{path}: the JSON after entry {number} is nested too deeply") from None
     except UnicodeEncodeError:
-        raise UserError(f"{path}: after entry {number}: not UTF-8") from None
+        raise UserError(f"{path}: the text after entry {number} is not UTF-8") from None
     except ValueError as error:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else error
         raise UserError(
@@ -91,14 +91,12 @@ class _Values:
                 return self._text[self._at : self._at + 1]
 
     def take(self, mark: str) -> None:
-        """Consume the character `mark`; raise ValueError if the next character differs."""
         char = self.mark()
         if char != mark:
             raise ValueError(f"expected {mark!r}, not {char!r}" if char else "unexpected end")
         self._at += 1
 
     def value(self) -> object:
-        """Parse the next value; malformed: ValueError, RecursionError or UnicodeEncodeError."""
         self.mark()
         while True:
             try:

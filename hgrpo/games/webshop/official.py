@@ -170,7 +170,7 @@ def synthetic_instruction(asin: str, entry: Mapping[str, Any]) -> Instruction:
     """Create an instruction from an entry of `attributes`; UserError if it has no attributes."""
     phrases = entry.get("instruction_attributes")
     if not phrases:
-        raise UserError(f"{asin}: instruction_attributes: at least one is required")
+        raise UserError(f"{asin}: instruction_attributes: expected at least one attribute")
     return Instruction(entry["instruction"], phrases, None)
 
 

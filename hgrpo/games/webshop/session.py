@@ -71,7 +71,7 @@ class Session:
         Raises RuntimeError after the purchase, which ends the session.
         """
         if self.bought is not None:
-            raise RuntimeError("act after the purchase")
+            raise RuntimeError("`act` was called after the purchase")
         match _parse(action):
             case ("search", words):
                 self.query, self._hits = words, self.shop.search(words)

@@ -15,7 +15,7 @@ DEPARTMENTS = tuple(_NAMES.split())
 def _within(least: int, most: int) -> AfterValidator:
     def check(bounds: tuple[int, int]) -> tuple[int, int]:
         if not least <= bounds[0] <= bounds[1] <= most:
-            raise ValueError(f"bounds must satisfy {least} <= low <= high <= {most}, not {bounds}")
+            raise ValueError(f"expected bounds with {least} <= low <= high <= {most}, got {bounds}")
         return bounds
 
     return AfterValidator(check)
@@ -91,7 +91,7 @@ class HabitsSettings(Strict):
     skip_option: Share = Field(0.2, description="probability of not choosing a requested option")
     look: Share = Field(0.2, description="probability of reading a product's features")
     content_with: Share = Field(
-        0.8, description="minimum share of the instruction's words on the pages of a product to buy"
+        0.8, description="minimum share of the instruction's words on the pages of a bought product"
     )
     patience: int = Field(
         3, ge=1, description="maximum number of products opened before buying the best one"
@@ -112,7 +112,7 @@ class ShopperSettings(ExpertSettings):
     trajectories: int = Field(
         20_000,
         gt=0,
-        description="number of trajectories on the train panel; the first ones if human",
+        description="number of trajectories on the train panel; if recorded, the first ones",
     )
     turn_cap: int = Field(15, gt=0, description="maximum turns of an expert trajectory")
     knows: Literal["instruction", "product"] = Field(

@@ -114,7 +114,6 @@ class Reader:
         return click(pages.PREVIOUS)
 
     def _match(self, text: str) -> float:
-        """Share of the instruction's words that a text contains, with or without a final s."""
         if not self._words:
             return 1.0
         text = text.lower()

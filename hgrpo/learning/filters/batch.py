@@ -160,7 +160,6 @@ def is_zero(scores: np.ndarray, tolerance: float) -> np.ndarray:
 
 
 def _ordered(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
-    """Indices of the scores, in order of preference."""
     return np.argsort(scores if config.order == "smallest" else -scores, kind="stable")
 
 
@@ -212,7 +211,6 @@ def share_of(share: float, many: int) -> int:
 
 
 def _first(scores: np.ndarray, config: FilterConfig, many: int) -> np.ndarray:
-    """The first `many` of the ordered groups, at least one."""
     return _ordered(scores, config)[: max(1, many)]
 
 

@@ -26,22 +26,22 @@ _SIGNED = {"mean", "sum"}
 
 
 class FilterConfig(Strict):
-    """Selects groups of a batch for the update by a score; the defaults keep all groups."""
+    """Selects the groups of a batch to train on by a score. The defaults keep all groups."""
 
     score: Score = Field(
         "deviation",
-        description="score of a group. Of the returns: deviation (sample standard deviation, which "
-        "RAGEN calls reward variance), variance, mean or sum. success_variance: variance of "
-        "success, which ignores penalties; entropy: mean over trajectories of the policy's mean "
-        "entropy per sampled token; entropy_deviation: standard deviation of these means; length: "
-        "mean number of sampled tokens",
+        description="score of a group. deviation, variance, mean, sum: this statistic of its "
+        "returns (deviation is the sample standard deviation, which RAGEN calls reward variance); "
+        "success_variance: variance of success, which ignores penalties; entropy: mean over "
+        "trajectories of the policy's mean entropy per sampled token; entropy_deviation: standard "
+        "deviation of these means; length: mean number of sampled tokens",
     )
     strategy: Strategy = Field(
         "top_p",
-        description="top_p: the best groups up to a share of the scores (see `mode`); top_k: a "
-        "share of the groups; top_k_abs: a number of groups; min_p: groups that reach a share of "
-        "the best score; percentile: a band of ranks; within_group: the trajectories of every "
-        "group with the largest variance of returns",
+        description="what is kept. top_p: the best groups up to a share of the scores (see "
+        "`mode`); top_k: a share of the groups; top_k_abs: a number of groups; min_p: groups that "
+        "reach a share of the best score; percentile: groups in a band of ranks; within_group: in "
+        "every group, the subset of trajectories whose returns have the largest variance",
     )
     value: float = Field(
         1.0,
@@ -70,8 +70,9 @@ class FilterConfig(Strict):
     eps: float = Field(
         0.01,
         ge=0,
-        description="top_p, linear: margin by which the kept scores may miss their share of the "
-        "sum, in units of the score. If this share is at most `eps`, the whole batch is dropped",
+        description="top_p, linear: tolerance, in units of the score, by which the sum of the "
+        "kept scores may be less than the share `value` of all scores. If that share is at most "
+        "`eps`, the whole batch is dropped",
     )
     of: Literal["all", "remaining"] = Field(
         "all",
@@ -84,18 +85,16 @@ class FilterConfig(Strict):
     include_zero: bool = Field(
         True, description="false: groups with score 0 are dropped before the selection"
     )
-    zero_tolerance: float = Field(
-        1e-10, ge=0, description="scores up to this count as 0, in units of the score"
-    )
+    zero_tolerance: float = Field(1e-10, ge=0, description="scores up to this value count as 0")
     soft: bool = Field(
         False,
-        description="true: no groups are dropped; each group's advantages are multiplied by its "
+        description="true: instead of dropping groups, multiply each group's advantages by its "
         "score divided by the batch's largest score",
     )
     loss_scaling: LossScaling = Field(
         "none",
         description="multiply kept advantages by the kept share of trajectories (linear) or its "
-        "square root (sqrt); this does not affect entropy bonus and KL penalty",
+        "square root (sqrt); the entropy bonus and the KL penalty are not scaled",
     )
 
     @model_validator(mode="after")
@@ -107,7 +106,11 @@ class FilterConfig(Strict):
         softmax, linear = self.mode == "softmax", self.mode == "linear"
         refuse_unread(
             self,
-            ("value", strategy != "percentile", "another strategy; percentile reads low and high"),
+            (
+                "value",
+                strategy != "percentile",
+                "a strategy other than percentile, which uses `low` and `high`",
+            ),
             *((name, strategy == "percentile", "strategy: percentile") for name in ("low", "high")),
             ("mode", top_p, "strategy: top_p"),
             ("temperature", top_p and softmax, "strategy: top_p and mode: softmax"),
@@ -123,7 +126,7 @@ class FilterConfig(Strict):
                 f"value: {self.value:g}: strategy {self.strategy} requires a share in (0, 1]"
             )
         if self.low >= self.high:
-            raise ValueError(f"low: {self.low:g} is not below high, {self.high:g}")
+            raise ValueError(f"low: {self.low:g} must be less than `high: {self.high:g}`")
         shares = {
             "soft: true": self.soft,
             "strategy: min_p": strategy == "min_p",

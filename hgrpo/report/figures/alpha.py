@@ -173,7 +173,6 @@ def _draw_values(
 
 
 def _finish(figure: Figure, axes: np.ndarray, arms: Arms, sweep: Mapping[str, float]) -> None:
-    """Shrink the tick labels, and add a legend with the values of alpha."""
     for ax in axes.flat:
         ax.tick_params(labelsize=8, labelcolor=INK)
     handles = [

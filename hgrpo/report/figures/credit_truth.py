@@ -158,7 +158,6 @@ def mistakes(table: pd.DataFrame) -> Drawing:
 
 
 def _look(place: int, number: int) -> tuple[str, str]:
-    """Colour and marker of a policy; the last one is highlighted."""
     index = 1 if place == number - 1 else (0 if place == 0 else 1 + place)
     return _COLOURS[index % len(_COLOURS)], _MARKERS[index % len(_MARKERS)]
 

@@ -199,6 +199,5 @@ def _success_grid(table: pd.DataFrame, kinds: list[str], names: list[str], arms:
 
 
 def _kind(kind: str, table: pd.DataFrame) -> str:
-    """Name of a task type, above its number of tasks."""
     count = table.loc[table["task_type"] == kind, "n_tasks"].iloc[0]
     return f"{kind.replace('_', ' ')}\n{count} tasks"

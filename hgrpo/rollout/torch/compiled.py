@@ -59,7 +59,6 @@ def _rotate(x, cos, sin, scale, out):
 
 @numba.njit(inline="always", **_FAST)
 def _score(query, keys, count, scores):
-    """Write the query's scores with the first `count` keys; return the largest."""
     top = _LOWEST
     for s in range(count):
         score = np.float32(0)

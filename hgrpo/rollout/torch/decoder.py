@@ -275,7 +275,6 @@ def _rows(
     ends: Tensor,
     branches: Sequence[Branch | None],
 ) -> list[Row]:
-    """Create the rows; `ends` are the ends of their new tokens among all packed tokens."""
     offsets = [0, *ends.tolist()[:-1]]
     lengths = map(len, tokens)
     if not branches:

@@ -102,7 +102,7 @@ class TorchEngine:
         row = self._rows.get(name) or self._begin(request)
         known = len(row.cached)
         if request.prefix[:known] != row.cached or len(request.prefix) <= known:
-            raise RuntimeError(f"conversation {name}: the prefix does not extend the cached tokens")
+            raise RuntimeError(f"conversation {name}: the prompt must begin with the cached tokens")
         pending = request.prefix[known:]
         if row.queued and pending != row.pending:
             shared, row = row, self._split(row, [name])

@@ -27,7 +27,7 @@ class PhaseOfRun:
 
 NEEDS: dict[str, Need[PhaseOfRun]] = {
     "several_tokens": Need(
-        "a top_k above 1, because the probability of a single token among itself is always 1",
+        "a top_k above 1, because a single renormalised token always has probability 1",
         lambda phase: phase.rule.k > 1,
     ),
     "truncates": Need(
@@ -129,7 +129,7 @@ class OpdSettings(ArmSettings, TransformerSettings):
 
     def _wrong_phases(self) -> Sequence[tuple[bool, str]]:
         if not self.phases:
-            return ((True, "phases: at least one phase is required"),)
+            return ((True, "phases: expected at least one phase"),)
         starts = [phase.start for phase in self.phases]
         rising = all(early < late for early, late in pairwise(starts))
         return (

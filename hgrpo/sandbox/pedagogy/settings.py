@@ -66,6 +66,6 @@ class PedagogySettings(RunSettings, TransformerSettings):
             *unread(self, self.method, teacher_lr=self.rule.teaches),
             (
                 self.teacher_steps > 1 and not self.rule.teaches,
-                f"teacher_steps: {self.method} does not use this setting",
+                f"teacher_steps: {self.method} does not use this setting; remove it",
             ),
         )

@@ -28,8 +28,7 @@ def _replay(run: "RlSettings") -> bool:
 NEEDS: dict[str, Need["RlSettings"]] = {
     "groups": Need("groups (group_size above 1)", lambda run: run.group_size > 1),
     "no_replay": Need(
-        "fresh groups (replay_capacity 0), because a replayed group reflects the skills of an "
-        "older policy",
+        "fresh groups (replay_capacity 0), because replayed groups are from an older policy",
         lambda run: not _replay(run),
     ),
     "sequences": Need("a task with sequences, not a bandit", lambda run: run.task not in BANDITS),
@@ -78,8 +77,8 @@ NEEDS: dict[str, Need["RlSettings"]] = {
         degenerate=True,
     ),
     "filter_compares": Need(
-        "groups (group_size above 1 with grouped true); otherwise, it filters either all or none "
-        "of a batch",
+        "groups (group_size above 1 with grouped true); otherwise, the filter keeps or removes the "
+        "whole batch",
         lambda run: run.grouped and run.group_size > 1,
         degenerate=True,
     ),

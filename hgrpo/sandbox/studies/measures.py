@@ -44,8 +44,8 @@ def measure(rows: pd.DataFrame, metric: Metric, arm: str) -> Measured:
     for column in metric.columns:
         if column not in rows:
             raise UserError(
-                f"metric: {column}: not a column of arm {arm!r}"
-                f"{did_you_mean(column, map(str, rows.columns))}"
+                f"metric: arm {arm!r} has no column "
+                f"{column!r}{did_you_mean(column, map(str, rows.columns))}"
             )
     each, end = [], -np.inf
     for seed, log in rows.groupby("seed", sort=False):

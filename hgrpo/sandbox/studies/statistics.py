@@ -69,7 +69,7 @@ def arm_table(
         if metric is not study.metric and not any(metric.column in log for log in rows.values()):
             known = {str(name) for log in rows.values() for name in log}
             near = did_you_mean(metric.column, known)
-            raise UserError(f"also: {metric.column}: not a column of any arm{near}")
+            raise UserError(f"also: no arm has a column {metric.column!r}{near}")
         for label, log in rows.items():
             if metric is not study.metric and metric.column not in log:
                 continue

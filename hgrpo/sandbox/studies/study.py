@@ -103,7 +103,7 @@ class Pair(Strict):
         if not isinstance(value, list):
             return value
         if not 2 <= len(value) <= 3:
-            raise ValueError("must be [arm, against] or [arm, against, said]")
+            raise ValueError("expected [arm, against] or [arm, against, said]")
         return dict(zip(("arm", "against", "said"), value, strict=False))
 
 
@@ -210,15 +210,13 @@ class SandboxStudy(Strict):
     def _has_arms_of_its_seeds(self) -> Self:
         labels = Counter([*self.labels, self.other])
         if not self.labels:
-            raise ValueError("arms: at least one is required")
+            raise ValueError("arms: expected at least one arm")
         if twice := [label for label, many in labels.items() if many > 1]:
             raise ValueError(f"label {twice[0]!r} is not unique")
         varied = [("grid", self.grid.over)] if self.grid else []
         for key, changes in [("base", self.base), *self.arms.items(), *varied]:
             if "seeds" in changes:
-                raise ValueError(
-                    f"{key}: seeds cannot differ between arms; set `seeds` of the study"
-                )
+                raise ValueError(f"{key}: all arms have the same seeds; set `seeds` of the study")
         return self
 
     @model_validator(mode="after")

@@ -99,7 +99,6 @@ class Reference:
         return self._known["bytes"].get(stage, 1000.0) * self._work(stage, arm)[0]
 
     def _work(self, stage: str, arm: str) -> tuple[float, float]:
-        """Number of a job's work units, and seconds per unit."""
         study, game, player = self._study, self._game, self._player
         demonstrations, tokens = study.env.expert.trajectories, game["tokens"] * self._length
         match stage:

@@ -159,7 +159,7 @@ def test_a_template_that_does_more_than_append_is_refused(tmp_path, template, me
 
 
 def test_a_system_text_with_a_special_token_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"system: <\|im_end\|> is a special token of"):
+    with pytest.raises(UserError, match=r"system: remove <\|im_end\|>, a special token of"):
         conversation_for(write_chat(tmp_path), f"Be brief.{END}")
 
 
@@ -187,7 +187,7 @@ def test_a_file_of_its_own_and_named_templates_are_found(tmp_path):
     with pytest.raises(UserError, match="no chat template"):
         conversation_for(tmp_path)
     config.write_text("{", encoding="utf-8")
-    with pytest.raises(UserError, match=r"tokenizer_config\.json: damaged"):
+    with pytest.raises(UserError, match=r"tokenizer_config\.json: the file is damaged"):
         conversation_for(tmp_path)
 
 

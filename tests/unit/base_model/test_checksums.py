@@ -132,7 +132,7 @@ def test_a_flipped_bit_in_a_policy_is_named_wherever_it_is_loaded(tmp_path, adap
         lambda: load_player(policy.config, tmp_path / "base", saved),
         lambda: policy.load_reference(saved),
     ):
-        with pytest.raises(UserError, match=rf"{name}: does not match its checksum"):
+        with pytest.raises(UserError, match=rf"{name}: the file does not match its checksum"):
             load()
     # As somebody else would have made it.
     save_file(load_file(saved / name), saved / name, metadata={"format": "pt"})
@@ -160,7 +160,9 @@ def test_a_flipped_bit_in_a_fitted_turnrd_is_named(tmp_path):
     save_model(build_model(settings, 4, 0), settings, 4, {}, tmp_path)
     load_model(tmp_path, Settings(model=settings))
     flip(tmp_path / "model.safetensors")
-    with pytest.raises(UserError, match=r"model\.safetensors: does not match its checksum"):
+    with pytest.raises(
+        UserError, match=r"model\.safetensors: the file does not match its checksum"
+    ):
         load_model(tmp_path, Settings(model=settings))
 
 
@@ -202,7 +204,9 @@ def test_no_flipped_bit_gives_another_state(learner, tmp_path):
         try:
             state = read_state(path, Learner.STATE)
         except UserError as error:
-            assert str(error).startswith(f"{path}: damaged (") and "\n" not in str(error)
+            assert str(error).startswith(f"{path}: the file is damaged (") and "\n" not in str(
+                error
+            )
             named += 1
         else:
             assert same(state, expected), at
@@ -229,7 +233,7 @@ def test_a_damaged_step_is_named_and_nothing_is_removed(learner, tmp_path, name,
         learner.kl_coefficient = 0.5
         before = learner.policy.trained_state()
         checkpoints.restore(learner)
-    assert str(caught.value).startswith(f"{damaged}: damaged (")
+    assert str(caught.value).startswith(f"{damaged}: the file is damaged (")
     assert f"remove {damaged.parent} to resume" in str(caught.value)
     assert {path: path.read_bytes() for path in files} == files
     # Nothing of the damaged file has reached the learner.

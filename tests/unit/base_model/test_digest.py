@@ -80,7 +80,8 @@ def test_weights_of_another_size_than_recorded_are_named(base):
     weights = base / "model.safetensors"
     os.truncate(weights, weights.stat().st_size - 1)
     with pytest.raises(
-        UserError, match=rf"{weights}: [\d,]+ bytes, but summary\.json in the same folder"
+        UserError,
+        match=rf"{weights}: the file has [\d,]+ bytes, but summary\.json in the same folder",
     ):
         base_digest(base)
 

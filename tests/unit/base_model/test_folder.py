@@ -43,7 +43,7 @@ def test_a_plain_model_folder_is_opened_as_it_is(base, tmp_path):
 @pytest.mark.parametrize("name", ["model.safetensors", "summary.json"])
 def test_a_file_missing_beside_the_archive_is_named(base, name):
     (base / name).unlink()
-    with pytest.raises(UserError, match=rf"base/{name}: missing; it belongs to {ARCHIVE}"):
+    with pytest.raises(UserError, match=rf"base/{name}: missing, although {ARCHIVE} requires it"):
         open_base(base)
 
 

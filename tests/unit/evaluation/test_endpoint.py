@@ -42,7 +42,9 @@ def test_the_round_within_a_budget_by_hand(budget, played, number):
 
 
 def test_a_budget_beyond_the_last_round_is_refused():
-    with pytest.raises(ValueError, match="301 trajectories exceeds the 300 played in 2 rounds"):
+    with pytest.raises(
+        ValueError, match="301 trajectories exceeds the 300 trajectories played in 2 rounds"
+    ):
         round_within(301, [100, 300])
 
 

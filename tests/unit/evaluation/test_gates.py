@@ -86,8 +86,8 @@ def test_the_power_of_equivalence_against_simulation():
 @pytest.mark.parametrize(
     ("section", "message"),
     [
-        ({"expect": "equivalent"}, "`expect: equivalent` requires the margin"),
-        ({"expect": "below", "points": 5}, "points: 5.0 is read only with"),
+        ({"expect": "equivalent"}, "`expect: equivalent` requires an equivalence margin"),
+        ({"expect": "below", "points": 5}, "points: 5.0 has an effect only with"),
     ],
 )
 def test_a_gate_that_says_too_little_or_too_much_is_refused(section, message):

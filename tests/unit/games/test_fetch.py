@@ -160,7 +160,7 @@ def test_without_a_network_one_sentence_says_so(monkeypatch, tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
-        with pytest.raises(UserError, match=rf"^key: {url}: no connection .*check the network "):
+        with pytest.raises(UserError, match=rf"^key: {url}: cannot connect .*check the network "):
             fetch(Source(url), tmp_path / "f", "key")
     assert names(tmp_path) == []
 

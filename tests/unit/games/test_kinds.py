@@ -73,10 +73,10 @@ def test_every_folder_brings_an_environment_named_like_it():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({}, "mine.yaml: name: no environment None; known: "),
+        ({}, "mine.yaml: name: unknown environment None; known: "),
         (
             {"name": "alfwrld"},
-            "mine.yaml: name: no environment 'alfwrld'; did you mean 'alfworld'?",
+            "mine.yaml: name: unknown environment 'alfwrld'; did you mean 'alfworld'?",
         ),
         ({"name": "chores", "kinds": None}, "mine.yaml: kinds: "),
     ],
@@ -91,7 +91,7 @@ def test_a_mistaken_environment_is_one_line(data, message):
     ("text", "message"),
     [
         ("import nosuchmodule\n", "ModuleNotFoundError: .*nosuchmodule.* .__init__.py, line 1.$"),
-        ("ENVIRONMENT = 7\n", "ENVIRONMENT: must be an instance of Environment"),
+        ("ENVIRONMENT = 7\n", "ENVIRONMENT must be an instance of Environment"),
     ],
 )
 def test_a_broken_environment_is_one_line(monkeypatch, tmp_path, text, message):

@@ -184,12 +184,12 @@ def test_saved_weights_come_back_and_another_base_is_refused(played, tmp_path):
     ):
         check_critic(tmp_path / CRITIC, "def")
     save_critic(None, tmp_path / CRITIC, "abc")
-    with pytest.raises(UserError, match="no critic in this file"):
+    with pytest.raises(UserError, match="it has no critic"):
         check_critic(tmp_path / CRITIC, "abc")
 
 
 def test_gae_with_turn_credit_is_refused():
-    with pytest.raises(ValueError, match="advantage: gae takes the turns' credit from the critic"):
+    with pytest.raises(ValueError, match="advantage: gae computes advantages from the critic"):
         MethodConfig(name="x", advantage="gae", alpha=0.5)
 
 

@@ -232,9 +232,12 @@ def test_a_batch_without_differences_is_empty(config):
             {"strategy": "top_k_abs", "value": 2.5},
             "value: 2.5: strategy top_k_abs requires",
         ),
-        ({"strategy": "percentile", "low": 0.5, "high": 0.5}, "low: 0.5 is not below high, 0.5"),
-        ({"temperature": 2}, "temperature: 2.0 is read only with strategy: top_p and"),
-        ({"soft": True, "value": 0.5}, "value: 0.5 is read only with soft: false"),
+        (
+            {"strategy": "percentile", "low": 0.5, "high": 0.5},
+            "low: 0.5 must be less than `high: 0.5`",
+        ),
+        ({"temperature": 2}, "temperature: 2.0 has an effect only with strategy: top_p and"),
+        ({"soft": True, "value": 0.5}, "value: 0.5 has an effect only with soft: false"),
         ({"score": "sum", "soft": True}, "score: sum may be negative, but soft: true"),
     ],
 )

@@ -125,7 +125,7 @@ def test_tensors_of_different_shapes_are_refused():
     ):
         with pytest.raises(ValueError, match=r"shapes \[N\], got \[\(3,\), \(3, 1\)\]"):
             call()
-    with pytest.raises(ValueError, match=r"must be \[B\], not \(3, 1\)"):
+    with pytest.raises(ValueError, match=r"expected \[B\], got \(3, 1\)"):
         token_weights(two.long(), "token")
 
 

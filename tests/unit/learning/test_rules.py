@@ -115,7 +115,7 @@ def test_minibatches_of_whole_groups():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"objective": {"rule": "TPOs"}}, "no update rule 'TPOs'; did you mean 'TPO'?"),
+        ({"objective": {"rule": "TPOs"}}, "unknown update rule 'TPOs'; did you mean 'TPO'?"),
         (
             {"objective": {"rule": "CE"}},
             "CE requires the correct answer at every token",

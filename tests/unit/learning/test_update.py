@@ -170,7 +170,9 @@ def test_missing_logprobs_are_an_error(setting):
     zeros = [np.zeros(len(trajectory.turns)) for trajectory in group]
     group_advantages(Group(group, ("x",)), zeros, FLAT, TRAINING)
     group[0].turns[1].logprobs.pop()
-    with pytest.raises(RuntimeError, match=r"rollout 0 turn 1: \d+ log-probs for \d+ tokens"):
+    with pytest.raises(
+        RuntimeError, match=r"rollout 0 turn 1: expected \d+ log-probs, one per token, got \d+"
+    ):
         training_sequences(group)
 
 

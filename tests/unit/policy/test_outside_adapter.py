@@ -87,7 +87,7 @@ def test_an_edited_folder_is_noticed(folder, take):
 @pytest.mark.parametrize("text", ["{", "{}", '{"trained_on": 1}', "\ud800"])
 def test_a_summary_of_another_kind_is_named(folder, take, text):
     (folder / "summary.json").write_bytes(text.encode(errors="surrogatepass"))
-    assert take().startswith(f"{folder}/summary.json: trained_on: missing or not a mapping (")
+    assert take().startswith(f"{folder}/summary.json: trained_on: expected a mapping (")
 
 
 def test_a_path_that_is_no_folder_of_the_stage_is_named(take, tmp_path):
@@ -176,6 +176,6 @@ def test_a_fully_tuned_policy_travels_too(tmp_path):
     assert (out / name).read_bytes() == (tmp_path / "sft/adapter" / name).read_bytes()
     lora = policy.config.model_copy(update={"adapt": "lora"})
     with pytest.raises(
-        UserError, match=r"adapter_config\.json: missing; expected an adapter \(`adapt: LoRA"
+        UserError, match=r"adapter_config\.json: missing, but required with `adapt: lora"
     ):
         take_adapter(tmp_path / "sft", lora, tmp_path / "base", "alfworld", tmp_path / "other")

@@ -118,7 +118,7 @@ def test_a_study_without_sft_or_logs_still_has_its_figures(study, tmp_path):
 
 def test_a_missing_round_in_the_logs_is_named(study):
     paths = study.files("rl/flatGRPO/*/round_2/train_log.json")
-    with pytest.raises(UserError, match="flatGRPO seed 11: no train log of round 1"):
+    with pytest.raises(UserError, match="flatGRPO seed 11: the train log of round 1 is missing"):
         read_logs(paths)
 
 

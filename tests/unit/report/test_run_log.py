@@ -72,4 +72,4 @@ def test_a_damaged_log_is_named(plan):
     path.write_text('{"rows": [{"step": 0', encoding="utf-8")
     with pytest.raises(UserError) as error:
         run_log(plan)
-    assert str(error.value).startswith(f"{path}: not JSON (")
+    assert str(error.value).startswith(f"{path}: the file is damaged; expected JSON (")

@@ -115,7 +115,7 @@ def test_the_tables_name_the_closest_first_and_the_shuffled_truth_last(folder):
 def test_without_truth_there_is_no_section(tmp_path):
     assert truth_tables(None) == truth_tables(tmp_path) == []
     (tmp_path / "truth.csv").write_text("round,method\n1,flat\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"truth\.csv: not a table of credit and truth"):
+    with pytest.raises(UserError, match=r"truth\.csv: expected a table of credit"):
         truth_tables(tmp_path)
 
 

@@ -51,7 +51,7 @@ def test_a_short_conversation_in_every_row_takes_little(policy):
 
 
 def test_a_cache_beyond_all_memory_is_refused_with_what_to_lower(policy):
-    with pytest.raises(UserError, match="100000000 conversations of 16384 tokens .* in_flight"):
+    with pytest.raises(UserError, match="100000000 conversations of 16384 tokens .* `in_flight`"):
         Decoder(policy.architecture, 10**8, 16_384, policy.device)
 
 

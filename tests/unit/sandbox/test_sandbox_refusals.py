@@ -76,14 +76,14 @@ RL = [
 OPD = [
     ({"teacher_epsilon": 1.0}, "teacher_epsilon 1.0 must be above 0 and below 1"),
     ({"task": "format_answer", "seq_len": 1}, "format_answer requires seq_len of at least 2"),
-    ({"phases": []}, "phases: at least one phase is required"),
+    ({"phases": []}, "phases: expected at least one phase"),
     ({"phases": [{"start": 3}]}, "phases: the first phase must start at step 0, not 3"),
     ({"phases": [{}, {"start": 5}, {"start": 5}]}, "phases: `start` must increase, not [0, 5, 5]"),
     ({"phases": [{}, {"start": 500}]}, "phases: start 500 must be below num_steps 500"),
     ({"phases": [{"rule": {"k": 3}}]}, "phases.0.rule.k: unknown key"),
     (top_k("OPDTopKTail", k=0), "phases.0.rule.k: input should be"),
     # Needs of losses.
-    (top_k("OPDTopKRenormalised", k=1), "OPDTopKRenormalised requires a top_k above 1; given"),
+    (top_k("OPDTopKRenormalised", k=1), "OPDTopKRenormalised requires a top_k above 1"),
     (top_k("OPDTopKReverseKL", k=3), "OPDTopKReverseKL requires a top_k below the number"),
     (top_k("OPDPG"), "OPDPG requires ratios other than 1"),
 ]
@@ -92,14 +92,20 @@ VPO = [
     ({"rule": {"draws": 0}}, "rule.draws"),
     # Needs of rules.
     ({"group_size": 1}, "requires groups (group_size above 1)"),
-    ({"method": "ScalarGRPO"}, "ScalarGRPO requires sets of one answer"),
+    ({"method": "ScalarGRPO"}, "ScalarGRPO requires single answers"),
     ({"method": "MultiRLVR", "num_candidates": 1}, "MultiRLVR requires sets of several answers"),
     ({"inner_epochs": 1}, "VPOGRPO requires ratios other than 1"),
 ]
 PEDAGOGY = [
     ({"answer_len": 4}, "answer_len 4 exceeds completion_len 3"),
-    ({"rule": {"penalty": "mean", "beta": 2.0}}, "beta: 2.0 is read only with penalty spike"),
-    ({"rule": {"imitation": "plain", "kappa": 2.0}}, "kappa: 2.0 is read only with imitation"),
+    (
+        {"rule": {"penalty": "mean", "beta": 2.0}},
+        "beta: 2.0 has an effect only with penalty: spike",
+    ),
+    (
+        {"rule": {"imitation": "plain", "kappa": 2.0}},
+        "kappa: 2.0 has an effect only with imitation: gated",
+    ),
     # Needs of rules.
     ({"group_size": 1}, "requires groups (group_size above 1)"),
     ({"method": "TeacherRL", "teacher_steps": 0}, "TeacherRL requires a teacher that learns"),

@@ -71,7 +71,9 @@ def test_exported_arms_are_finished_where_they_are_imported(exported, shared):
     assert known == []
     for key in new:
         assert (STORE / key / MADE).read_bytes() == (exported / STORE / key / MADE).read_bytes()
-        for name in read_made(STORE / key)["files"]:
+        made = read_made(STORE / key)
+        assert (STORE / "code" / f"{made['code']}.json").is_file()
+        for name in made["files"]:
             there = exported / STORE / key / name
             assert (STORE / key / name).read_bytes() == there.read_bytes()
     # A run makes what is left, and no round of the arm.
@@ -126,7 +128,7 @@ def test_unfinished_and_damaged_results_are_not_exported(tmp_path):
     finish(plan)
     path = Path(flat(plan.find("base").outputs)[0])
     path.write_text("edited", encoding="utf-8")
-    with pytest.raises(UserError, match=f"^{path}: changed since its job wrote it$"):
+    with pytest.raises(UserError, match=f"^{path}: the file has changed since its job wrote it$"):
         pack([plan.find(*ROUNDS[0])], tmp_path / "share.tar")
     assert not (tmp_path / "share.tar").exists()
 
@@ -193,7 +195,7 @@ def test_a_member_that_is_no_file_is_refused(plan, shared, kind):
     head = tarfile.TarInfo(f"{plan.find(*ROUNDS[0]).key}/link")
     head.type, head.linkname = kind, "/etc/passwd"
     write(shared, members_of(shared), head)
-    refuse(plan, shared, "/link: does not belong to a result$")
+    refuse(plan, shared, "/link does not belong to a result$")
 
 
 def test_a_file_that_no_record_lists_is_refused(plan, shared):
@@ -230,6 +232,7 @@ def test_edited_settings_are_refused(plan, shared):
         lambda made: made | {"files": made["files"] | {"../../outside": "0"}},
         lambda made: made | {"files": made["files"] | {"/outside": "0"}},
         lambda made: made | {"contents": "../../outside"},
+        lambda made: made | {"contents": "0" * 16},
         lambda made: made | {"key": "0" * 16},
         lambda made: made | {"host": 3},
     ],

@@ -54,7 +54,7 @@ def test_edited_settings_are_refused_and_the_next_run_writes_them_anew():
     (settings,) = (STORE / "settings").iterdir()
     text = settings.read_text(encoding="utf-8")
     settings.write_text(text.replace("11", "12"), encoding="utf-8")
-    with pytest.raises(UserError, match=f"^{settings}: edited; start the run again"):
+    with pytest.raises(UserError, match=f"^{settings}: the file was edited; start the run again"):
         run_planned(load("study_config"), file, [])
     assert not planned.made
     write_job(plan, planned, [])
@@ -98,7 +98,7 @@ def test_a_damaged_record_or_plan_is_named_with_the_remedy(content):
         ("plan.json", entry.read_plan, "delete it and run the study again"),
     ):
         (folder / name).write_text(content, encoding="utf-8")
-        with pytest.raises(UserError, match=rf"^{folder / name}: damaged.*; {remedy}$"):
+        with pytest.raises(UserError, match=rf"^{folder / name}: the file is damaged.*; {remedy}$"):
             read(folder)
 
 
@@ -108,9 +108,11 @@ def test_an_input_that_was_edited_after_its_job_is_refused_and_one_without_recor
     job = job_of(plan, later)
     file = sft.entry / "sft/adapter/model.safetensors"
     file.write_bytes(b"edited")
-    with pytest.raises(UserError, match=rf"^{file}: edited .*; delete {sft.entry} to run"):
+    with pytest.raises(
+        UserError, match=rf"^{file}: the file has changed .*; delete {sft.entry} to run"
+    ):
         take_equal(job, later.entry)
-    with pytest.raises(UserError, match=f"^{file}: edited"):
+    with pytest.raises(UserError, match=f"^{file}: the file has changed"):
         record(job, later.entry, 0.0)
     (sft.entry / MADE).unlink()
     assert not take_equal(job, later.entry)

@@ -226,7 +226,7 @@ def test_numbers_given_as_text_are_numbers(values):
             "axes.a.fixed: `training.lr` is not allowed; `values`",
         ),
         ({"fixed": {"label": "x"}}, "axes.a.fixed: `label` is not allowed; the axis sets"),
-        ({"without": "no_lr"}, "axes.a.without: no_lr: the key training.lr has no section"),
+        ({"without": "no_lr"}, "axes.a.without: no_lr: `key: training.lr` is not in a section"),
         ({"without": "0"}, "axes.a.without: 0: expected a word, such as `none`"),
         ({"of": "SFTOnly"}, "axes.a.of: SFTOnly is not a trained method"),
         (

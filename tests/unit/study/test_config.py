@@ -132,8 +132,8 @@ def test_a_budget_is_checked_against_every_arms_rounds(configs):
     edit(configs / "methods/Progressive.yaml", training={"tasks_per_step": 48})
     edit(configs / "studies/bakeoff_plateau.yaml", evaluation={"endpoint": {"budget": 2000}})
     assert error_of(configs).endswith(
-        "evaluation.endpoint.budget: Progressive: a budget of 2,000 trajectories is below the "
-        "2,304 of the first round"
+        "evaluation.endpoint.budget: Progressive: a budget of 2,000 trajectories is less than the "
+        "2,304 trajectories of the first round"
     )
     edit(configs / "studies/bakeoff_plateau.yaml", evaluation={"endpoint": {"budget": 7680}})
     study = load_study(configs / "studies/bakeoff_plateau.yaml")
@@ -167,7 +167,7 @@ MISTAKES = [
     ("studies", {"training": {"kl": {"tarjet": 1}}}, "training.kl.tarjet: unknown key; did you"),
     ("studies", {"rounds": True}, "rounds: expected a number, not True"),
     ("studies", {"training": {"lr": float("inf")}}, "training.lr: input should be a f"),
-    ("studies", {"seeds": [11, 11]}, "seeds: 11: duplicate; list each value once"),
+    ("studies", {"seeds": [11, 11]}, "seeds: 11: duplicates; list each value once"),
     ("studies", {"seeds": []}, "seeds: list should have at least 1 item"),
     ("studies", {"reference": "SFTOnly"}, "reference: 'SFTOnly' is not a trained"),
     ("studies", {"reference": "PPO"}, "reference: 'PPO' is not among the methods"),
@@ -182,7 +182,7 @@ MISTAKES = [
     (
         "studies",
         {"evaluation": {"endpoint": {"budget": 1535}}},
-        "evaluation.endpoint.budget: flatGRPO: a budget of 1,535 trajectories is below",
+        "evaluation.endpoint.budget: flatGRPO: a budget of 1,535 trajectories is less than",
     ),
     (
         "studies",
@@ -198,23 +198,27 @@ MISTAKES = [
     (
         "studies",
         {"training": {"rollouts_per_task": 1, "stops": {"reward_collapse": {}}}},
-        "training.stops.reward_collapse: compares the trajectories of a group, so rollouts_",
+        "training.stops.reward_collapse compares the trajectories of a group, so `rollouts_",
     ),
     ("studies", {"training": {"kl": {"form": "k1"}}}, "training.kl.form: k1: the expected gradi"),
-    ("studies", {"training": {"kl": {"minimum": 2}}}, "training.kl.minimum: 2 is above maximum, 1"),
+    (
+        "studies",
+        {"training": {"kl": {"minimum": 2}}},
+        "training.kl.minimum: 2 must not exceed maximum: 1",
+    ),
     (
         "studies",
         {"training": {"minibatches": 257}},
         "training.minibatches: 257: a batch",
     ),
-    ("studies", {"training": {"gae": {"gamma_high": 0.5}}}, "training.gae.gamma_high: 0.5 is read"),
+    ("studies", {"training": {"gae": {"gamma_high": 0.5}}}, "training.gae.gamma_high: 0.5 "),
     (
         "studies",
         {"rounds": 3, "training": {"stops": {"reward_collapse": {}}}},
         "training.stops.reward_collapse.window: 10: flatGRPO has 18 steps in total, but the rule",
     ),
-    ("methods/Progressive", {"advantage": "gae"}, "advantage: gae takes the turns' credit from"),
-    ("methods/Progressive", {"credit": {"kind": "augur"}}, "credit.kind: no credit assigner"),
+    ("methods/Progressive", {"advantage": "gae"}, "advantage: gae computes advantages from"),
+    ("methods/Progressive", {"credit": {"kind": "augur"}}, "credit.kind: unknown assigner"),
     ("methods/Progressive", {"credit": {"kind": "flat", "k": 1}}, "credit.k: unknown key; known:"),
     (
         "methods/TurnRDV2",
@@ -224,9 +228,9 @@ MISTAKES = [
     ("methods/LLMJudge", {"credit": {"kind": "judge"}}, "credit.model: required"),
     ("methods/flatGRPO", {"alpha": 0.5}, "alpha: credit.kind 'flat' requires 1.0, not 0.5: its"),
     ("methods/Progressive", {"training": {"learning": 1}}, "training.learning: unknown key"),
-    ("models/tiny", {"path": "somewhere"}, "tiny: set exactly one of `tiny`, `path`"),
-    ("models/tiny", {"system": "Be brief."}, "system: Be brief. is read only with"),
-    ("models/tiny", {"lora": {"rank": 64}}, "lora.rank: 64 is read only with adapt: lora"),
+    ("models/tiny", {"path": "somewhere"}, "set exactly one of `tiny`, `path`"),
+    ("models/tiny", {"system": "Be brief."}, "system: Be brief. has an effect only with"),
+    ("models/tiny", {"lora": {"rank": 64}}, "lora.rank: 64 has an effect only with adapt: lora"),
     (
         "models/tiny",
         {"adapt": "lora", "lora": {"targets": ["q_proj", "lm_head"]}},
@@ -417,7 +421,7 @@ def test_a_variant_is_a_method_with_some_keys_changed(configs):
         ({"of": "Progressive", "alpah": 1}, "variants.Half: alpah: unknown key; did you mean"),
         (
             {"of": "Progressive", "name": "x"},
-            "variants.Half.name: not allowed; the name of a variant is its key",
+            "variants.Half.name: not allowed; a variant's name is its key",
         ),
         ({"alpha": 1}, "variants.Half.of: required"),
         (

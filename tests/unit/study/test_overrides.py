@@ -69,7 +69,7 @@ def test_text_gets_the_type_of_its_key(overrides, expected):
         ({"set": "lr"}, "command line: set: expected KEY=VALUE, not 'lr'"),
         ({"set": "a=1 a=2"}, "command line: set: a: duplicate key"),
         ({"rounds": 1, "set": "rounds=2"}, "command line: set: rounds: duplicate key"),
-        ({"set": "training.lr='1"}, "command line: training.lr: '1: not a value"),
+        ({"set": "training.lr='1"}, "command line: training.lr: '1: not a valid YAML value"),
         ({"seeds": None}, "command line: seeds=: expected a value; "),
         ({"set": "training.lr="}, "command line: training.lr=: expected a value; "),
     ],

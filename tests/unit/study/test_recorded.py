@@ -30,7 +30,7 @@ def test_no_file(tmp_path):
 @pytest.mark.parametrize("content", ["rounds: 3\n", "methods: {A: {train: 1}}\n"])
 def test_another_file_is_named(tmp_path, content):
     (tmp_path / "config.yaml").write_text(content, encoding="utf-8")
-    with pytest.raises(UserError, match=r"config\.yaml: not a resolved study"):
+    with pytest.raises(UserError, match=r"config\.yaml: the file is not a resolved study"):
         recorded_study(tmp_path)
 
 
@@ -38,7 +38,7 @@ def test_another_file_is_named(tmp_path, content):
     ("change", "message"),
     [
         ({"rounds": 0}, "rounds: input should be greater than or equal to 1, not 0"),
-        ({"env": {"name": "mars"}}, "env: name: no environment 'mars'"),
+        ({"env": {"name": "mars"}}, "env: name: unknown environment 'mars'"),
     ],
 )
 def test_a_mistake_is_named_with_its_key(project, tmp_path, change, message):

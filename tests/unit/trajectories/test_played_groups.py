@@ -117,13 +117,13 @@ def test_the_order_of_rows_does_not_matter_inside_a_group(steps, folder):
 @pytest.mark.parametrize(
     ("name", "change", "expected"),
     [
-        ("turns", lambda rows: rows[1:], "are turns.parquet and sequences.parquet complete"),
+        ("turns", lambda rows: rows[1:], "turns.parquet and sequences.parquet are complete"),
         (
             "turns",
             lambda rows: [*rows, rows[0]],
-            "are turns.parquet and sequences.parquet complete",
+            "turns.parquet and sequences.parquet are complete",
         ),
-        ("sequences", lambda rows: [*rows, rows[0]], "are turns.parquet and sequences.parquet"),
+        ("sequences", lambda rows: [*rows, rows[0]], "turns.parquet and sequences.parquet are complete"),
         ("sequences", lambda rows: first(rows, behaviour_logprobs=[0.0]), "1 log-probs and turns"),
         ("sequences", lambda rows: first(rows, embeddings=b"123"), "3 bytes of embeddings"),
         ("sequences", lambda rows: first(rows, goal_embedding=INFINITE), "are not finite"),

@@ -49,7 +49,7 @@ def test_only_columns_that_are_read_are_checked(path):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(None, "missing"), (b"PAR1 PAR1", "damaged, or not a table of a round (")],
+    [(None, "the file is missing"), (b"PAR1 PAR1", "damaged, or not a table of a round (")],
 )
 def test_a_file_that_is_no_table_is_named_on_one_line(path, content, message):
     path.unlink()
@@ -71,5 +71,5 @@ def test_a_flipped_byte_in_a_page_is_named_on_one_line(path):
         store.read_turns(path, ["action"])
     assert str(caught.value).startswith(f"{path}: damaged, or not a table of a round (")
     assert "CRC" in str(caught.value) and "\n" not in str(caught.value)
-    with pytest.raises(UserError, match=rf"^{path}: damaged \(.*CRC"):
+    with pytest.raises(UserError, match=rf"^{path}: the file is damaged \(.*CRC"):
         store.concatenate([path], path.with_name("all.parquet"))

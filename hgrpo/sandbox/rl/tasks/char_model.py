@@ -90,8 +90,8 @@ def hf_model(name: str) -> tuple[Callable[[str], Tensor], NextToken]:
         from transformers import AutoModelForCausalLM, AutoTokenizer
     except ImportError:
         raise UserError(
-            f"--model_name: {name}: requires transformers (extra `lm-bandit`); alternatively use "
-            "`char`"
+            f"--model_name: {name}: this model requires transformers (extra `lm-bandit`); "
+            "alternatively, use `char`"
         ) from None
     try:
         tokenizer = AutoTokenizer.from_pretrained(name)

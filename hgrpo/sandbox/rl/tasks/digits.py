@@ -88,8 +88,8 @@ def _scikit() -> tuple[np.ndarray, ...]:
         from sklearn.datasets import load_digits
     except ImportError:
         raise UserError(
-            "task mnist: requires scikit-learn (extra `digits`), or --data: an .npz with x_train, "
-            "y_train, x_test, y_test"
+            "task mnist: install scikit-learn (extra `digits`), or set --data to an .npz file "
+            "with x_train, y_train, x_test, y_test"
         ) from None
     bunch = load_digits()
     test = np.arange(len(bunch.target)) % _TEST_EVERY == 0
@@ -100,11 +100,11 @@ def _scikit() -> tuple[np.ndarray, ...]:
 def _read(path: Path) -> tuple[np.ndarray, ...]:
     try:
         if path.is_file() and not zipfile.is_zipfile(path):
-            raise ValueError("no .npz file")
+            raise ValueError("the file is not an .npz file")
         with np.load(path, allow_pickle=False) as file:
             x, y, test_x, test_y = (file[name] for name in _ARRAYS)
         return x / 255.0, y, test_x / 255.0, test_y
     except FileNotFoundError:
         raise UserError(f"--data: file not found: {path}") from None
     except _DAMAGED as error:
-        raise UserError(f"--data: {path}: not MNIST ({one_line(error)})") from None
+        raise UserError(f"--data: {path}: expected MNIST's format ({one_line(error)})") from None

@@ -44,7 +44,9 @@ def test_a_group_of_one(rows):
 
 
 def test_the_rule_is_read_only_with_leave_one_out():
-    with pytest.raises(ValueError, match="trajectory.lone: group is read only with mode: loo"):
+    with pytest.raises(
+        ValueError, match="trajectory.lone: group has an effect only with mode: loo"
+    ):
         credit({"trajectory": {"lone": "group"}}, group(ENDS["stop"][1]))
 
 

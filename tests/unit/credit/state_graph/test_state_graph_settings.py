@@ -125,19 +125,28 @@ def test_every_method_file_is_in_the_test_above():
     ("term", "message"),
     [
         (G_V | {"credit": "Q-V"}, "Q-V is not supported with value: mc_mean; use G-V, gain"),
-        (G_V | {"depth": 2}, "depth: 2 is read only with value: bellman"),
-        (TD | {"agg": "max", "depth": 3}, "depth: 3 is read only with value: bellman"),
-        (TD | {"depth": 0, "agg": 2.0}, "agg: 2.0 is read only with value: bellman and depth"),
-        (TD | {"agg": "max", "mu": "uniform"}, "mu: uniform is read only with"),
-        (TRAJ | {"scope": "none", "key": {"history": 1}}, "key: .* is read only with a credit"),
+        (G_V | {"depth": 2}, "depth: 2 has an effect only with value: bellman"),
+        (TD | {"agg": "max", "depth": 3}, "depth: 3 has an effect only with value: bellman"),
+        (
+            TD | {"depth": 0, "agg": 2.0},
+            "agg: 2.0 has an effect only with value: bellman and depth",
+        ),
+        (TD | {"agg": "max", "mu": "uniform"}, "mu: uniform has an effect only with"),
+        (
+            TRAJ | {"scope": "none", "key": {"history": 1}},
+            "key: .* has an effect only with a credit",
+        ),
         (TD | {"value": "mc_mean"}, "exp: 0 with credit: td"),
         (DIST | {"std": "mu_pop"}, "std: mu_pop requires scope: state and a credit that is"),
         (TD | {"std": "mu_pop", "scope": "task"}, "std: mu_pop requires scope: state"),
         (TD | {"std": "none", "gate": "sign"}, "gate: sign requires .*, and std: sample or pop"),
         (DIST | {"gate": "sign"}, "gate: sign requires scope: state and a credit that is"),
-        (G_V | {"prior": 2}, "prior: 2.0 is read only with credit: G-V and scope: task or none"),
-        (RTMC_TERM | {"lone": "loo"}, "lone: loo is read only with .* no shrink or prior"),
-        (TD | {"key": {"theta": 0.8}}, "theta: 0.8 is read only with state: sim or hidden"),
+        (
+            G_V | {"prior": 2},
+            "prior: 2.0 has an effect only with credit: G-V and scope: task or none",
+        ),
+        (RTMC_TERM | {"lone": "loo"}, "lone: loo has an effect only with .* no shrink or prior"),
+        (TD | {"key": {"theta": 0.8}}, "theta: 0.8 has an effect only with state: sim or hidden"),
     ],
 )
 def test_a_term_that_makes_no_sense_is_refused(term, message):
@@ -155,13 +164,16 @@ UNDISCOUNTED = [GRAFT_TERM | {"gamma": 1.0}]
         ({"trajectory": SILENT}, "`trajectory.weight: 0` requires"),
         (
             {"mixture": "renormalise_present"},
-            "renormalise_present is read only with terms",
+            "renormalise_present has an effect only with terms",
         ),
-        (GIGPO | {"trajectory": {"weight": 0, "mode": "loo"}}, "trajectory.mode: loo is read only"),
+        (
+            GIGPO | {"trajectory": {"weight": 0, "mode": "loo"}},
+            "trajectory.mode: loo has an effect only",
+        ),
         ({"trajectory": {"mode": "loo", "rows": "cross_steps"}}, "rows: cross_steps requires mode"),
         (CRBC | {"scale": 10}, "scale: 10.0: `floor` requires"),
         *(
-            (base | {"invalid": rule}, f"invalid: {rule} is read only with")
+            (base | {"invalid": rule}, f"invalid: {rule} has an effect only with")
             for rule, base in (
                 ("succ", GIGPO),
                 ("propagate", GIGPO | {"trajectory": SILENT}),
@@ -170,7 +182,7 @@ UNDISCOUNTED = [GRAFT_TERM | {"gamma": 1.0}]
             )
         ),
         *(
-            (base | {"timeout": rule}, f"timeout: {rule} is read only with")
+            (base | {"timeout": rule}, f"timeout: {rule} has an effect only with")
             for rule, base in (
                 *(("drop", base) for base in ({}, GIGPO, SALT, {"terms": UNDISCOUNTED})),
                 *(("observed", base) for base in ({}, GIGPO, {"terms": UNDISCOUNTED})),
@@ -179,7 +191,7 @@ UNDISCOUNTED = [GRAFT_TERM | {"gamma": 1.0}]
                 *(("clamp", base) for base in ({}, GRAPHGPO, G2PO)),
             )
         ),
-        (GIGPO | {"failure": "observed"}, "failure: observed is read only with"),
+        (GIGPO | {"failure": "observed"}, "failure: observed has an effect only with"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, message):

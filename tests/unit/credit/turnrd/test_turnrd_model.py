@@ -105,7 +105,7 @@ def test_the_same_seed_builds_the_same_model():
         ({"model": {"version": "v1", "film": True}}, "film: not supported with `version: v1`"),
         (
             {"readout": "projected_value", "model": {"version": "v1", "value_head": False}},
-            "fit.value_weight requires it",
+            "fit.value_weight` uses it",
         ),
         ({"fit": {"supervision_weight": 1.0}}, "or neither"),
         (
@@ -116,11 +116,14 @@ def test_the_same_seed_builds_the_same_model():
             {"readout": "value_baseline", "model": {"version": "v1"}},
             "readout: value_baseline requires a trained value head",
         ),
-        ({"value_clip": 1.0}, "value_clip: 1.0 is read only with readout: projected_value"),
-        ({"fit": {"rank_margin": 0.2}}, "rank_margin: 0.2 is read only with a rank_weight"),
+        ({"value_clip": 1.0}, "value_clip: 1.0 has an effect only with readout: projected_value"),
+        (
+            {"fit": {"rank_margin": 0.2}},
+            "rank_margin: 0.2 has an effect only with rank_weight above 0",
+        ),
         (
             {"fit": {"value_target": "discounted_return", "discount": 0.5}},
-            "read only with a value_weight",
+            "has an effect only with value_weight above 0",
         ),
     ],
 )

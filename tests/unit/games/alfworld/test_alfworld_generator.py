@@ -310,4 +310,4 @@ def test_games_that_cannot_be_played_are_left_out_and_counted(tmp_path, capsys):
     assert walkthrough.endswith(": the stored walkthrough does not win the game")
     assert rest == ["same content as another game", "won at reset"]
     assert list(skipped.values()) == [1, 1, 2, 1]
-    assert "left out: bad game: " in capsys.readouterr().out
+    assert "excluded: bad game: " in capsys.readouterr().out

@@ -218,7 +218,7 @@ def test_a_game_of_another_world_is_refused(changed):
     [
         ({"chores": 30}, "turn_cap: a game takes 30 turns, which exceeds the limit of 20"),
         ({"expert": {"turn_cap": 3}}, "expert.turn_cap: a game takes 4 turns"),
-        ({"expert": {"routine": 0.5}}, "expert.routine: requires `counted: kinds`"),
+        ({"expert": {"routine": 0.5}}, "expert.routine: a value above 0 requires `counted: kinds`"),
     ],
 )
 def test_settings_that_do_not_fit_together_are_refused(settings, message):

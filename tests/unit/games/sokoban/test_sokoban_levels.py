@@ -218,14 +218,14 @@ OPEN = "#####\n#@$. \n#####"
     ("train", "expected"),
     [
         ("#####\n#@@$.#\n######", "level 0: player: expected exactly one '@' or '+', not 2"),
-        ("######\n#@$$.#\n######", "level 0: boxes: 2 boxes, but 1 targets"),
-        ("####\n#@*#\n####", "level 0: boxes: all 1 are already on targets"),
-        (OPEN, "level 0: walls: open at row 1, column 4 (counted from 0)"),
+        ("######\n#@$$.#\n######", "level 0: boxes: found 2 boxes, but 1 targets"),
+        ("####\n#@*#\n####", "level 0: boxes: all boxes (1) are already on targets"),
+        (OPEN, "level 0: walls: the room is open at row 1, column 4 (counted from 0)"),
         ("########\n#@$.#$.#\n########", "walls: '$' at row 1, column 5 is unreachable"),
         ("#####\n#@$.x\n#####", "level 0: symbols: 'x' is not valid in XSB"),
-        ("#####\n#$ .#\n#@  #\n#####", "level 0: solution: no solution of at most 10 actions"),
-        (ROOM, "level 0: solution: no solution of at most 10 actions is known (see `actions`; "),
-        ([LINE, CORNER], "levels.splits.test: same as "),
+        ("#####\n#$ .#\n#@  #\n#####", "level 0: no solution of at most 10 actions"),
+        (ROOM, "level 0: no solution of at most 10 actions is known; increase `actions`"),
+        ([LINE, CORNER], "levels.splits.test: this level is the same as "),
     ],
 )
 def test_a_bad_level_is_one_line_that_names_file_and_key(tmp_path, monkeypatch, train, expected):
@@ -267,15 +267,15 @@ def test_a_bad_level_is_left_out_counted_and_named(tmp_path, capsys):
     run_stage("assets", *assets_arguments(tmp_path))
     manifest = json.loads((tmp_path / "out/manifest.json").read_bytes())
     assert manifest["panels"]["train"]["tasks"] == 1
-    walls = "train/000.txt: level 1: walls: open at row 1, column 4 (counted from 0)"
-    readme = "train/readme.txt: contains no level"
+    walls = "train/000.txt: level 1: walls: the room is open at row 1, column 4 (counted from 0)"
+    readme = "train/readme.txt: the file contains no level"
     assert manifest["skipped"] == {
         f"bad level, the first: {walls}": 2,
         f"bad level file, the first: {readme}": 1,
     }
     printed = capsys.readouterr().out
-    assert f"left out: bad level: {walls}\n" in printed
-    assert "left out: bad level: train/000.txt: level 2: player: expected exactly one" in printed
+    assert f"excluded: bad level: {walls}\n" in printed
+    assert "excluded: bad level: train/000.txt: level 2: player: expected exactly one" in printed
     assert f"excluded or noted: 2 (bad level, the first: {walls})" in printed
 
 
@@ -359,7 +359,9 @@ def test_what_is_no_level_is_not_half_read(tmp_path):
     assert text == "#####\n#@$.x\n#####" and other == "###"
     file = tmp_path / "levels.txt"
     file.write_bytes(LINE.encode("utf-16"))
-    with pytest.raises(UserError, match=rf"^{file}:1: not UTF-8; save the file in UTF-8$"):
+    with pytest.raises(
+        UserError, match=rf"^{file}:1: the text is not UTF-8; save the file in UTF-8$"
+    ):
         user_text(file)
 
 
@@ -381,16 +383,16 @@ def test_twins_of_one_panel_are_left_out_and_counted(tmp_path):
     skipped = Counter()
     made = load("sokoban").make_tasks(from_folder(tmp_path / "mine"), 0, tmp_path / "o", skipped)
     assert Counter(split for split, _ in made)["train"] == 1
-    assert skipped == {"twin of another level of its panel": 1}
+    assert skipped == {"same as another level of its panel": 1}
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"actions": 11}, "actions: 11 exceeds 5 turns of 2"),
-        ({"actions": 8}, "levels.generate.lengths: a solution of 10 actions exceeds the budget of"),
-        ({"expert": {"turn_cap": 6}}, "expert.turn_cap: 6 exceeds turn_cap 5"),
-        ({"levels": {"generate": {"lengths": [2, 3]}}}, r"lengths: \[2, 3\]: must contain"),
+        ({"actions": 11}, "actions: 11 actions exceed 5 turns of 2"),
+        ({"actions": 8}, "levels.generate.lengths: solutions of up to 10 actions exceed `actions:"),
+        ({"expert": {"turn_cap": 6}}, "expert.turn_cap: 6 exceeds the episode's `turn_cap: 5`"),
+        ({"levels": {"generate": {"lengths": [2, 3]}}}, r"lengths: \[2, 3\]: expected a range"),
         ({"panels": {"train": None}}, "panels: generated levels require a size"),
     ],
 )

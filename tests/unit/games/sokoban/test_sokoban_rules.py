@@ -147,9 +147,9 @@ def test_forks_and_pickles_play_on_alone(tmp_path):
 
 def test_misuse_is_refused(tmp_path):
     env = SokobanEnv(tmp_path, world())
-    with pytest.raises(RuntimeError, match="before reset"):
+    with pytest.raises(RuntimeError, match="before `reset`"):
         env.step("Up")
-    with pytest.raises(RuntimeError, match="before reset"):
+    with pytest.raises(RuntimeError, match="before `reset`"):
         env.situation()
     assert env.admissible_commands() == []
     task = level_task(tmp_path, LINE)

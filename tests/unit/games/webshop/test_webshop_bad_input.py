@@ -232,14 +232,17 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "half the goals": (lambda folder: halve(folder / GOALS), "goals.arrow: not a"),
     "half a table": (lambda folder: halve(folder / "index/rows.npy"), "rows.npy: not a"),
     "no goals": (lambda folder: (folder / GOALS).unlink(), "goals.arrow"),
-    "no index": (lambda folder: shutil.rmtree(folder / "index"), "index: not a search index"),
+    "no index": (
+        lambda folder: shutil.rmtree(folder / "index"),
+        "index: the folder is not a search index",
+    ),
     "a table of another kind": (
         lambda folder: np.save(folder / "index/rows.npy", np.zeros((13, 2))),
         r"not a table of rows \(rows.npy contains float64 \[13, 2\]",
     ),
     "the goals for the catalogue": (
         lambda folder: shutil.copy(folder / GOALS, folder / CATALOGUE),
-        "catalogue of a different version",
+        "catalogue of another version",
     ),
     "a catalogue with another price": (
         lambda folder: write_catalogue(

@@ -134,7 +134,7 @@ def without_extra(monkeypatch) -> None:
 
 def test_fetching_without_its_packages_names_them(tmp_path, monkeypatch):
     without_extra(monkeypatch)
-    with pytest.raises(UserError, match=r"^products.download: .* \(pip install requests tenacity"):
+    with pytest.raises(UserError, match=r"^products.download: .* pip install requests tenacity"):
         data_files(config(folder=str(tmp_path), download=True))
 
 
@@ -145,7 +145,7 @@ def test_without_a_network_one_line_says_what_to_do(shelf, tmp_path, monkeypatch
     with pytest.raises(UserError) as caught:
         data_files(config(folder=str(tmp_path / "data"), download=True))
     assert str(caught.value) == (
-        "products.download: http://127.0.0.1:9/file: no connection (ConnectionError); "
+        "products.download: http://127.0.0.1:9/file: cannot connect (ConnectionError); "
         f"check the network (alternatively, copy the file to {tmp_path}/data/{NAMES[0]})"
     )
 

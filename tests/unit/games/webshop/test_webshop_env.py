@@ -251,7 +251,7 @@ def test_human_goals_and_goals_without_options(start):
 
 def test_stepping_on_after_the_end(shop, start):
     folder, _ = shop
-    with pytest.raises(RuntimeError, match="before reset"):
+    with pytest.raises(RuntimeError, match="before `reset`"):
         WebshopEnv(folder).step("search[mug]")
     env = start()
     texts(env, "search[mug]", "click[b0mug]", "click[buy now]")

@@ -173,9 +173,9 @@ def test_no_cut_passes_as_a_whole_file(tmp_path):
     [
         (b" \n", "expected a JSON array, but the file is empty"),
         (b"\xef\xbb\xbf{}", "expected a JSON array, but the file begins with '{'"),
-        (b'["\xff"]', "after entry 0: not UTF-8"),
+        (b'["\xff"]', "the text after entry 0 is not UTF-8"),
         (b'[{"asin": 0x1}]', "truncated JSON after entry 0 (Expecting ',' delimiter)"),
-        (b"[" * 200_000, "after entry 0: nested too deeply"),
+        (b"[" * 200_000, "the JSON after entry 0 is nested too deeply"),
     ],
 )
 def test_a_file_of_another_kind_is_named(tmp_path, content, message):
@@ -216,7 +216,7 @@ def test_attribute_entries_keep_three_keys(tmp_path):
 
 
 def test_a_synthetic_instruction_needs_attributes():
-    with pytest.raises(UserError, match="^A: instruction_attributes: at least one"):
+    with pytest.raises(UserError, match="^A: instruction_attributes: expected at least one"):
         synthetic_instruction("A", {"instruction": "Find me mugs", "instruction_attributes": []})
 
 

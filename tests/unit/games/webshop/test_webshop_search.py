@@ -239,5 +239,5 @@ def test_a_loaded_index_is_mapped_and_read_only(folder):
 )
 def test_a_damaged_index_is_named(folder, damage):
     damage(folder)
-    with pytest.raises(UserError, match="index: not a search index"):
+    with pytest.raises(UserError, match="index: the folder is not a search index"):
         Index.load(folder)

@@ -96,13 +96,13 @@ def test_demonstrations_play_back(made):
         ({"products": {}}, "products: set exactly one of `folder` and `generate`"),
         (
             {"products": {"generate": {}, "limit": 5}},
-            "products.limit: 5 is read only with `folder`",
+            "products.limit: 5 has an effect only with `folder`",
         ),
         ({"products": {"folder": "/nowhere"}}, "/nowhere/items_ins_v2.json"),
         ({"panels": {"test": 100_000}}, "panel sizes: train 0, validation 0, test "),
         (
             {"expert": {"recorded": "log.jsonl", "knows": "product"}},
-            "knows: product is read only with a scripted shopper, without `recorded`",
+            "knows: product has an effect only with a scripted shopper, without `recorded`",
         ),
     ],
 )

@@ -114,7 +114,10 @@ def cut_off(path):
     ("make", "text"),
     [
         (lambda path: None, "file not found"),
-        (lambda path: path.write_text("no", encoding="utf-8"), "not MNIST .no .npz file"),
+        (
+            lambda path: path.write_text("no", encoding="utf-8"),
+            "expected MNIST's format .the file is not an .npz file",
+        ),
         (lambda path: np.savez(path.open("wb"), x_train=np.zeros((1, 4))), "y_train"),
         (
             lambda path: np.savez(
@@ -123,7 +126,7 @@ def cut_off(path):
             ),
             "labels from 0 to 9",
         ),
-        (cut_off, "not MNIST"),
+        (cut_off, "expected MNIST's format"),
     ],
 )
 def test_a_file_that_is_not_mnist_is_named(make, text, tmp_path):

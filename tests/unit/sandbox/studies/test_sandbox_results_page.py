@@ -104,8 +104,8 @@ def test_an_a_a_pair_that_differs_is_pointed_out(later, warned):
         "A, other seeds": rows("test_error", *([1.0, e + later] for e in reversed(ends))),
     }
     text = publish_sandbox.compared(pair_table(study(again="A"), logs))
-    assert "\n\nA with other seeds less the same arm, not paired: " in text
-    assert ("one such interval in twenty misses 0" in text) is warned
+    assert "\n\n`A` with other seeds minus `A`, not paired: " in text
+    assert ("by chance 5 % of such intervals exclude 0" in text) is warned
 
 
 def test_an_equivalent_pair_shows_the_p_value_of_equivalence():

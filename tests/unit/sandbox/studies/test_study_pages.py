@@ -155,7 +155,7 @@ def test_a_run_of_other_code_or_with_wrong_settings_leaves_nothing(tmp_path):
     settings = DECLARED["base"] | SMALL | {"method": "DG", "seeds": [0], "num_steps": 1}
     out = tmp_path / "runs/x"
     config = json.dumps({"piece": "rl", "settings": settings, "code": "0" * 16})
-    with pytest.raises(UserError, match="the code has changed since the run was planned"):
+    with pytest.raises(UserError, match="the code has changed since planning"):
         main(["run", "--config", config, "--output", str(out)])
     config = json.dumps({"piece": "rl", "settings": settings | {"lr": -1}})
     with pytest.raises(UserError, match=r"rl: lr: .*greater than 0"):
