@@ -123,7 +123,11 @@ def test_the_order_of_rows_does_not_matter_inside_a_group(steps, folder):
             lambda rows: [*rows, rows[0]],
             "turns.parquet and sequences.parquet are complete",
         ),
-        ("sequences", lambda rows: [*rows, rows[0]], "turns.parquet and sequences.parquet are complete"),
+        (
+            "sequences",
+            lambda rows: [*rows, rows[0]],
+            "turns.parquet and sequences.parquet are complete",
+        ),
         ("sequences", lambda rows: first(rows, behaviour_logprobs=[0.0]), "1 log-probs and turns"),
         ("sequences", lambda rows: first(rows, embeddings=b"123"), "3 bytes of embeddings"),
         ("sequences", lambda rows: first(rows, goal_embedding=INFINITE), "are not finite"),
