@@ -76,7 +76,6 @@ def load_model(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
 
 @contextmanager
 def _without_report() -> Iterator[None]:
-    """Suppress the table of mismatched tensors that transformers prints."""
     from transformers.utils import logging
 
     level = logging.get_verbosity()

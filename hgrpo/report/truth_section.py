@@ -25,8 +25,8 @@ class Row:
 
     Attributes:
         cells: for each of `SHOWN`, the value and its interval as text; "" if undefined.
-        beats: whether it beats the shuffled truth, "yes" or "no"; "" if unknown.
-        mine: whether the row is marked in a column `mine`.
+        beats: "yes" if the method beats the shuffled truth, else "no"; "" if unknown.
+        mine: the value of the column `mine`; False if the table has no such column.
     """
 
     label: str
