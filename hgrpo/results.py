@@ -182,8 +182,8 @@ class Results:
         differ = [key for key in played.keys() & now.keys() - {"label"} if played[key] != now[key]]
         if differ:
             raise UserError(
-                f"{path}: the round was played with other settings than in "
-                f"{self.folder / 'config.yaml'}: {', '.join(sorted(differ))}; run the study again"
+                f"{path}: {', '.join(sorted(differ))}: the round was played with other settings "
+                f"than in {self.folder / 'config.yaml'}; run the study again"
             )
         return log
 
