@@ -63,7 +63,7 @@ class Progress:
         return min(1.0, self.done / self.total) if self.total else 0.0
 
     def lives(self) -> bool:
-        """Whether the job is running; if it is on another machine, whether no end was written."""
+        """Whether the job is running. On another machine, only `ended` is known."""
         here = self.host == socket.gethostname()
         return not self.ended and not (here and not os.path.exists(f"/proc/{self.pid}"))
 

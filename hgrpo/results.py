@@ -26,7 +26,7 @@ from hgrpo.evaluation.outcomes import GREEDY, TEST
 from hgrpo.report.export_comparison import study_digest
 from hgrpo.report.latex import tabular
 
-# Sections of a study that affect a training round. The method's own settings also do.
+# Sections of a study that affect a training round, besides the method's own settings.
 _PLAY = {"engine", "env", "model", "training"}
 _RATE = (
     "(.*_)?success|.*_share|(baseline_)?endpoint|(endpoint_)?(lower|upper)|score|mean"
@@ -160,7 +160,6 @@ class Results:
         return table.assign(batch=range(1, len(table) + 1))
 
     def _rounds(self, home: Path) -> list[int]:
-        """Numbers of the finished rounds of a run, except rounds after the study's last one."""
         most = self.config.get("rounds", float("inf"))
         numbers = {int(path.parent.name[6:]) for path in home.glob("round_*/train_log.json")}
         return sorted(number for number in numbers if number <= most)

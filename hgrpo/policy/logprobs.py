@@ -70,9 +70,9 @@ def sampled_logprobs(
     Padding is on the right and attention is causal, so no padding mask is needed.
 
     Returns:
-        Log-probabilities [N] under softmax(logits / temperature), and with `entropies` the
-        entropies [N] of this distribution in nats, else None. Entropies carry a gradient only if
-        `differentiable`. Both are float32.
+        Log-probabilities [N] under softmax(logits / temperature), and the entropies [N] of this
+        distribution in nats, or None without `entropies`. Entropies have a gradient only if
+        `entropies` is "differentiable". Both tensors are float32.
     """
     states, head = _states(model, batch)
     # Compute in float32 even under autocast, because rounding would distort importance ratios.
@@ -150,7 +150,6 @@ def sampled_states(model: "PreTrainedModel", batch: SequenceBatch) -> Tensor:
 
 
 def _states(model: "PreTrainedModel", batch: SequenceBatch) -> tuple[Tensor, Head]:
-    """Return the states of `sampled_states`, and the `Head` that computes their logits."""
     hidden, head = decode(model, batch.token_ids)
     return hidden[batch.rows, batch.columns - 1].float(), head
 

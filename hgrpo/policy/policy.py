@@ -110,8 +110,8 @@ class Policy:
     def save_adapter(self, folder: Path) -> None:
         """Write the adapter to `folder`.
 
-        With LoRA, `folder` gets PEFT's files. With full tuning, it gets config.json and a file of
-        all weights. Either weights file contains a checksum, which is verified on every load.
+        With LoRA, PEFT's files are written. With full tuning, config.json and all weights are
+        written. The file with the weights contains a checksum, which is verified on every load.
         """
         folder.mkdir(parents=True, exist_ok=True)
         if not self.lora:

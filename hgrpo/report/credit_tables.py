@@ -89,7 +89,7 @@ def _write_truth(
 def _advantages(
     played: Played, updates: Mapping[str, ArmUpdate], labels: Mapping[str, str]
 ) -> dict[str, np.ndarray]:
-    # Imported here because advantages require torch, which credit may not.
+    # Imported here because this module requires torch, but computing credit may not.
     from hgrpo.evaluation.truth.update import update_advantages
 
     named, credits = played.rollouts.named, _by_method(played.plan, labels)
@@ -166,7 +166,7 @@ def _heat_map(
 def _gallery(
     credits: Mapping[str, np.ndarray], rollouts: SharedRollouts, labels: Mapping[str, str]
 ) -> Drawing:
-    # If `credits` is empty, the row of zeros counts all trajectories as complete.
+    # The row of zeros is required if `credits` is empty: then all trajectories are complete.
     known = np.isfinite([np.zeros(rollouts.lengths.sum()), *credits.values()]).all(axis=0)
     complete = [bool(part.all()) for part in np.split(known, np.cumsum(rollouts.lengths)[:-1])]
     returns = rollouts.sums("return")

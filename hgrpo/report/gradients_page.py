@@ -95,8 +95,8 @@ def render(
     """Render the page as HTML, deterministically.
 
     Args:
-        tables: `buckets`, `slopes` and `dominance`, from the functions of `evaluation.gradients.
-            slopes`, and `success`, from `read_success`.
+        tables: `buckets`, `slopes` and `dominance`, from the functions of
+            `evaluation.gradients.slopes`, and `success`, from `read_success`.
         figures: mappings with name, section, title, caption, alt and svg. The section of a single
             policy's figures is its `policy_name`.
     """

@@ -58,7 +58,7 @@ def tabular(table: pd.DataFrame, digits: int = 3) -> str:
 
 
 def column_table(table: pd.DataFrame, about: str, label: str, notes: Sequence[str] = ()) -> str:
-    """Format a LaTeX `table` for a column of 3.4 inches: names are wrapped, intervals are below.
+    """Format a LaTeX `table`, 3.4 inches wide: names are wrapped, intervals are below numbers.
 
     Args:
         table: names in the first column, `Cell`s in the others.

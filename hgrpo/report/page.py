@@ -94,7 +94,7 @@ def render(page: Page) -> str:
     if truth:
         figures["truth"] = _figures(page.truth).get("truth", [])
     spent = cost(logs, arms)
-    # Show the endpoint's measure. If episodes can earn partial reward, show the other one as well.
+    # Show the endpoint's measure, and both success and return if episodes can earn partial reward.
     score = comparison.protocol.settings.score
     both = comparison.partial or score == "return"
     measures = [score, *({"success", "return"} - {score} if both else ())]

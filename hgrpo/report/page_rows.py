@@ -146,7 +146,7 @@ def beside(comparison: Comparison, arms: Arms) -> dict:
 
 
 def thresholds(comparison: Comparison, arms: Arms) -> list[dict]:
-    """One table per threshold: its text, and for each arm the trajectories until it is reached."""
+    """One table per threshold, with the trajectories that each arm needed to reach it."""
     table, score = comparison.thresholds, comparison.protocol.settings.score
     if table.empty:
         return []

@@ -154,7 +154,7 @@ def percent_axis(axis: matplotlib.axis.Axis, symbol: str = " %") -> None:
 
 
 def wide_enough(low: float, high: float) -> tuple[float, float]:
-    """Widen an interval to a length of at least `LEAST`; within [0, 1] if it was within [0, 1]."""
+    """Widen an interval to at least `LEAST`, without leaving [0, 1] if it was inside."""
     if not np.isfinite([low, high]).all():
         return 0.0, LEAST
     if high - low >= LEAST:

@@ -39,8 +39,8 @@ def truth_tables(folder: Path | None) -> list[dict]:
     """One table per policy with measured ground truth, the last policy first.
 
     Returns:
-        Mappings with the policy's name, `policy`, and `rows` from `table_rows`. Empty if `folder`
-        has no truth.csv.
+        Mappings with the keys `policy` (the policy's name) and `rows` (from `table_rows`). Empty if
+        `folder` has no truth.csv.
 
     Raises:
         UserError: truth.csv is invalid.

@@ -66,7 +66,7 @@ class _Trunk:
 
 
 class Branching:
-    """Starts episodes at turns of recorded trajectories, which share a cache per trajectory.
+    """Starts the given episodes, and manages the environments and texts that they share.
 
     Args:
         take_env: returns an idle environment.

@@ -107,10 +107,11 @@ class RolloutEngine(Protocol):
 
 @runtime_checkable
 class HoldsTexts(Protocol):
-    """An engine that can hold a text, so that conversations that start with it share its KV cache.
+    """An engine in which conversations can share the KV cache of a text.
 
-    The engine processes the text once. A held text takes the slot of one conversation. Engines with
-    automatic prefix caching do not need this protocol.
+    The engine processes the text once and holds its cache, from which conversations can start. A
+    held text takes the slot of one conversation. Engines with automatic prefix caching do not need
+    this protocol.
     """
 
     def hold(self, text: int, tokens: list[int]) -> None:

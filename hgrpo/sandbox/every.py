@@ -1,6 +1,6 @@
 """Enumerates all token sequences of a given length, and builds their prefix tree.
 
-A net that processes the tree computes each prefix once, although many sequences share it. For
+A net that processes the tree computes each prefix only once, even if many sequences share it. For
 example, the nine sequences of two tokens from a vocabulary of three have only three prefixes.
 """
 
@@ -39,7 +39,8 @@ class Tree:
     def of(cls, vocabulary: int, length: int) -> "Tree":
         """Build the tree of the sequences `every(vocabulary, length)`."""
         counts = [vocabulary**size for size in range(1, length)]
-        # The number of a prefix among those of equal length has the tokens as its digits.
+        # Prefixes of equal length are numbered. The digits of a number, in base `vocabulary`, are
+        # the prefix's tokens.
         numbers = torch.cat([torch.arange(count) for count in [*counts, 0]])
         depths = torch.arange(length - 1).repeat_interleave(torch.tensor(counts, dtype=torch.int64))
         apart = depths.unsqueeze(1) - depths

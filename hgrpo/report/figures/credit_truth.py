@@ -71,7 +71,7 @@ def closest(table: pd.DataFrame) -> Drawing:
 
 
 def updates(table: pd.DataFrame) -> Drawing:
-    """Plot the cosine between each method's update and the true update, by groups per update.
+    """Plot each method's cosine with the true update, against the number of groups per update.
 
     `table` has the rows of truth_gradients.csv for one policy.
     """

@@ -24,7 +24,7 @@ _RUN = {"markersize": 4, "linestyle": "none", "alpha": 0.7}
 
 
 def dose_response(comparison: Comparison, arms: Arms, doses: Mapping[str, float]) -> Drawing | None:
-    """Plot the endpoint, and the steps to each threshold, against the credit's correlation.
+    """Plot endpoint and steps to each threshold against the credit's correlation with the oracle's.
 
     None if `doses`, from `hgrpo.evaluation.designs.doses`, is empty. The unit is trajectories
     instead of steps if the trajectories per step differ between arms, or if steps are unknown.
@@ -70,7 +70,7 @@ def _title(ax: Axes, text: str) -> None:
 
 
 def _unit(table: pd.DataFrame) -> tuple[str, float | None]:
-    """Column with the times, and the trajectories per step if the times are in steps."""
+    """Return the column with the times and, if this is steps, the trajectories per step."""
     times = table[table["measure"] == TRAJECTORIES]
     per_step = (times["value"] / times["steps"]).round(6).unique()
     if len(per_step) != 1 or np.isnan(per_step[0]):

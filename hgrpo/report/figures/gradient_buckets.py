@@ -123,7 +123,6 @@ def _parts(groups: pd.DataFrame) -> list[tuple[str, str, str, list[_Panel]]]:
 
 
 def _total_loss(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows with component `total`: their loss is the sum of the weighted losses of `DRAWN`."""
     parts = rows[rows["component"].isin(list(DRAWN))]
     keys = ["pass", "bucket", "seed"]
     total = parts.groupby(keys, as_index=False, sort=False)["weighted_loss"].sum()

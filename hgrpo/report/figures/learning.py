@@ -41,8 +41,7 @@ SPENT = (
     Across("tokens", "tokens read, millions", 1e6),
     Across("seconds", "minutes of training, without evaluation", 60),
 )
-# A horizontal axis is logarithmic if the largest last value of an arm is more than this many times
-# the smallest last value.
+# A horizontal axis is logarithmic if the arms' last values differ by more than this factor.
 _FAR = 8
 
 

@@ -40,7 +40,7 @@ class Row(NamedTuple):
     shared: int = 0
 
     def ended(self, offset: int) -> "Row":
-        """Return this row reduced to its last new token, which has index `offset` when packed."""
+        """Return this row with only its last new token, at index `offset` of the packed tokens."""
         return self._replace(offset=offset, length=1, start=self.start + self.length - 1)
 
 
@@ -150,7 +150,7 @@ class Attention:
 def _parts(
     groups: Sequence["AttentionGroup"], q: Tensor, keys: Tensor, values: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return `out`, `top` and `total` as written by `AttentionGroup.part` of all groups."""
+    """Call `AttentionGroup.part` for all groups; return the filled `out`, `top` and `total`."""
     out, top, total = torch.zeros_like(q), *q.new_zeros(2, *q.shape[:2], 1)
     for group in groups:
         group.part(q, keys, values, out, top, total)
@@ -164,7 +164,7 @@ def _width(row: Row) -> int:
 
 
 def _width_and_span(row: Row) -> tuple[int, int]:
-    """Grouping key: also log2 of the suffix length, because suffixes are padded, too."""
+    """Grouping key of rows with a suffix: `_width`, and log2 of the suffix length, rounded up."""
     span = max(_SHORT, row.start + row.length)
     return _width(row), (span - 1).bit_length()
 
@@ -285,6 +285,6 @@ class AttentionGroup:
         return mixed.view(rows, kv_heads, share, width, -1)
 
     def _unpack(self, grouped: Tensor, out: Tensor) -> None:
-        """Write an array with the axes of the result of `_mix` to `out`, [tokens, heads, n]."""
+        """Write `grouped`, with axes like the result of `_mix`, to `out` [tokens, heads, n]."""
         flat = grouped.permute(0, 3, 1, 2, 4).reshape(grouped.shape[0] * grouped.shape[3], -1)
         out.view(len(out), -1).index_copy_(0, self.packed, flat.index_select(0, self.padded))

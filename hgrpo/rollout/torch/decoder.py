@@ -208,7 +208,8 @@ class Decoder:
         x = w["embed"][flat]
         layers = self.config.num_hidden_layers
         # Unless all rows are branches, compute the last layer for all tokens, not only for each
-        # row's last token. Rounding depends on the shape, so existing rollouts would change.
+        # row's last token. Rounding depends on the shape, so computing fewer tokens would change
+        # existing rollouts.
         lean = not sums and len(branches) > 0 and all(branches)
         for layer in range(layers - lean):
             x = self._layer(layer, x, attention)

@@ -2,8 +2,8 @@
 
 This module is written for vLLM 0.32.0. vLLM runs without a tokenizer, because requests and replies
 are tokens. After every update, the trainer's weights are copied into vLLM's weights in place. LoRA
-adapters are merged into the weights: with a separate adapter, the throughput of vLLM is less than
-half.
+adapters are merged into the weights, because vLLM has less than half of the throughput with a
+separate adapter.
 
 Tied embeddings are loaded twice, as embeddings and as output projection. vLLM's CPU build packs the
 output projection into its own layout on loading. If the embeddings were tied, vLLM would not repack
@@ -174,8 +174,8 @@ def _start(
 
     on_cpu = current_platform.is_cpu()
     if on_cpu:
-        # vLLM would compile its function for token ranks. Ranks are not used here, and compilation
-        # takes half a minute and requires a C++ compiler.
+        # Without this setting, vLLM would compile its function for token ranks. Ranks are not used
+        # here, and compilation takes half a minute and requires a C++ compiler.
         torch.compiler.set_stance("force_eager")
     shared = torch.distributed.is_available() and torch.distributed.is_initialized()
     untied = copy.deepcopy(architecture)
