@@ -30,8 +30,8 @@ def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[st
 
     Returns:
         Log entries with the maximum absolute difference in log-prob over tokens: `sync_max` between
-            engine and trainer, and `sync_base_max` between engine and untrained policy. The latter
-            is None if no untrained policy is available.
+        engine and trainer, and `sync_base_max` between engine and untrained policy. The latter is
+        None if no untrained policy is available.
 
     Raises:
         TrainingError: the engine's log-probs differ from the trainer's by more than the tolerance,
@@ -86,7 +86,7 @@ def sync_tolerance(dtype: torch.dtype, largest: float, layers: int) -> float:
 
     Returns:
         eps * largest * sqrt(2 * layers), but at least `_TOLERANCE`, the effect of the summation
-            order in float32.
+        order in float32.
     """
     return max(_TOLERANCE, torch.finfo(dtype).eps * largest * math.sqrt(2 * layers))
 

@@ -69,7 +69,7 @@ class Collector:
 
         Returns:
             One list per task, with the task's trajectories by rollout index. The trajectories do
-                not depend on the number of episodes in flight.
+            not depend on the number of episodes in flight.
 
         Raises:
             UserError: a task's opening text leaves no room for a reply, or `check_group` fails.

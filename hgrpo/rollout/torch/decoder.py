@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from hgrpo.base_model.architecture import PlainConfig
 
 _SUPPORTED = ("qwen2", "llama")
-# With a private mapping, a forked process does not share the parent's cache. Windows does not have
-# private mappings.
+# With a private mapping, a forked process does not share the parent's cache. This flag does not
+# exist on Windows.
 _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 
