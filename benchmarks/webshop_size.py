@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def made(products: int, folder: Path) -> dict:
-    """Time and peak memory of generating a shop in `folder`, and the bytes of its parts."""
+    """Generate a shop in `folder`; return the time, the peak memory and the sizes of files."""
     config = yaml.safe_load((ROOT / "configs/envs/webshop-laptop.yaml").read_bytes())
     config["products"] = {"generate": {"products": products}}
     command = [sys.executable, "-m", "hgrpo.cli.stage", "assets", "--config", as_json(config)]
