@@ -78,7 +78,7 @@ def unpacked(archive: Path, beside: Iterable[str] = ()) -> Path:
         except OSError as error:
             if error.errno != errno.EROFS:
                 raise
-    raise UserError(f"{archive}: cannot unpack, because neither the folder of the archive nor TMPDIR is writable")
+    raise UserError(f"{archive}: cannot unpack the archive: its folder and TMPDIR are read-only")
 
 
 def _private_folder(archive: Path) -> Path:

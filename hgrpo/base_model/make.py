@@ -204,7 +204,7 @@ def _link(source: Path, target: Path) -> None:
     # Resolve symbolic links, which the hub's cache uses.
     source = source.resolve()
     with suppress(OSError):
-        # Do not link to files of other users, because Snakemake touches outputs.
+        # Do not link to files of other users, because Snakemake updates the time stamps of outputs.
         if source.stat().st_uid == os.getuid():
             os.link(source, target)
             return
