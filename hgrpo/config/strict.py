@@ -39,7 +39,8 @@ def refuse_unread(section: Strict, *knobs: tuple[str, bool, str], prefix: str = 
 
     Args:
         section: the section with the settings.
-        knobs: for each setting, its name, whether it is used, and the condition for its use.
+        knobs: for each setting: its name, whether it is used, and the condition under which it is
+            used.
         prefix: prepended to the names in messages, such as the key of a nested section.
     """
     for name, read, reader in knobs:
