@@ -40,7 +40,6 @@ def pack(folder: Path, names: Iterable[str], target: Path) -> None:
 
 
 def _compressed(file: IO[bytes]) -> gzip.GzipFile:
-    """Open a gzip stream to `file` whose header has no name and no time."""
     return gzip.GzipFile(filename="", mode="wb", compresslevel=_LEVEL, fileobj=file, mtime=0)
 
 

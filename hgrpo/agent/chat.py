@@ -67,7 +67,6 @@ class ChatConversation(Replies):
         return self._tokens(self._after, text, self._pieces.ask)
 
     def _tokens(self, *parts: str) -> list[int]:
-        """Tokens of `parts`: template text, message, template text, message, and so on."""
         ids: list[int] = []
         plain = ""
         for index, part in enumerate(parts):
@@ -92,12 +91,7 @@ class ChatConversation(Replies):
         return ids
 
     def _check(self, whole: list[int], rest: str) -> None:
-        """Check that tokenising `_TRIAL` turn by turn gives the tokens `whole`.
-
-        Raises:
-            UserError: the tokens differ, or the name of a special token in a message would become
-                that token.
-        """
+        """Check that tokenising `_TRIAL` turn by turn gives the tokens `whole`; else UserError."""
         for token in self._controls:
             self._encode_uncached(token)
         observations, replies = _TRIAL

@@ -39,8 +39,8 @@ def train_tokenizer(
     room = max_vocab - len(SPECIALS) - len(alphabet)
     if room <= 0:
         raise UserError(
-            f"max_vocab: {max_vocab} is too small; it must exceed {max_vocab - room}, the number "
-            "of special tokens and bytes"
+            f"max_vocab: must be greater than {max_vocab - room}, the number of special tokens and "
+            f"bytes; got {max_vocab}"
         )
     counts = _count(Counter(texts), cut, splitter)
     long = [piece for piece in counts if len(piece) > 1 and piece not in SPECIALS]

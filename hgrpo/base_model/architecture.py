@@ -91,11 +91,7 @@ def architecture(folder: Path) -> "PretrainedConfig":
 
 
 def capped_architecture(folder: Path, max_length: int | None) -> "PretrainedConfig":
-    """The config for loading a model, with all dropout set to 0 and at most `max_length` positions.
-
-    Raises:
-        UserError: see `architecture`.
-    """
+    """The config for loading a model, without dropout and with at most `max_length` positions."""
     config = architecture(folder)
     # Gradient checkpointing requires training mode, in which dropout would be active.
     for key, value in config.to_dict().items():
@@ -107,11 +103,7 @@ def capped_architecture(folder: Path, max_length: int | None) -> "PretrainedConf
 
 
 def played_architecture(folder: Path, max_length: int | None) -> "PlainConfig | PretrainedConfig":
-    """The config for inference: a `PlainConfig` if possible, otherwise `capped_architecture`.
-
-    Raises:
-        UserError: see `config_without_code` and `architecture`.
-    """
+    """The config for inference: a `PlainConfig` if possible, otherwise `capped_architecture`."""
     path = folder / "config.json"
     config = config_without_code(path, str(path))
     try:

@@ -62,11 +62,7 @@ def base_digest(folder: Path) -> str:
 
 
 def identity(folder: Path) -> dict[str, str]:
-    """Return two hashes of a base: one of the whole base, and one of its companion files.
-
-    Raises:
-        UserError: see `any_digest`.
-    """
+    """Return two hashes of a base: one of the whole base, and one of its companion files."""
     summary = folder / SUMMARY
     beside = _read_summary(folder)["companions"] if summary.is_file() else companions_digest(folder)
     return {"base": any_digest(folder), "tokenizer": beside}

@@ -5,8 +5,7 @@ from pathlib import Path
 from hgrpo.archive import unpacked
 
 ARCHIVE = "companions.tar.gz"
-# Files of a Hugging Face model that are kept in addition to its weights: config, tokenizer and chat
-# template.
+# Files that are kept in addition to the weights: config, tokenizer and chat template.
 COMPANIONS = (
     *("config.json", "tokenizer.json", "tokenizer_config.json"),
     *("special_tokens_map.json", "added_tokens.json", "chat_template.jinja"),

@@ -105,8 +105,7 @@ def build(
     """
     tokenizer = train_tokenizer(texts, settings.max_vocab, cut)
     hugging_face_tokenizer(tokenizer).save_pretrained(out)
-    # Overwrite the tokenizer.json that transformers wrote, because it differs from the trained
-    # tokenizer.
+    # Overwrite the tokenizer.json from transformers, which differs from the trained tokenizer.
     tokenizer.save(str(out / "tokenizer.json"))
     write_model(build_tiny(settings, tokenizer, seed), out)
     rows = pretrain(out) if pretrain and settings.pretrain_trajectories else []

@@ -44,7 +44,6 @@ def read_header(path: Path) -> dict[str, dict]:
 
 
 def _read(path: Path) -> tuple[dict[str, dict], int]:
-    """Read the header including the metadata, and the file offset of the data."""
     try:
         with safe_open(path, "np"):
             pass  # opening validates the header and the file length

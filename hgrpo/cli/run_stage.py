@@ -107,7 +107,6 @@ def _run(stage: ModuleType, settings: BaseModel, args: argparse.Namespace, code:
 
 
 def _is_child(stage: ModuleType) -> bool:
-    """Whether this process is a child process of a data-parallel round."""
     if not runs_a_model(_name(stage)):
         return False
     from hgrpo.learning.ranks import is_child
@@ -120,7 +119,6 @@ def _job(stage: ModuleType, args: argparse.Namespace) -> Job:
 
 
 def _seed_globals(stage: str, job: Job) -> None:
-    """Seed the global random generators, for assigners and games that use them."""
     seed = key(stage, job.method, job.seed, job.round) % 2**32
     random.seed(seed)
     np.random.seed(seed)

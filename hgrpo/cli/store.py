@@ -171,7 +171,6 @@ def why(args: argparse.Namespace) -> None:
 
 
 def _print_causes(results: Sequence[Mapping], records: Mapping[str, Mapping]) -> None:
-    """Print the differences between two results, or from the previous result of the same job."""
     *older, new = results
     earlier = [m for m in records.values() if m["finished"] <= new["finished"] and m is not new]
     old = older[0] if older else newest(as_planned(new), earlier, new.get("study"))
@@ -186,7 +185,6 @@ def _print_causes(results: Sequence[Mapping], records: Mapping[str, Mapping]) ->
 
 
 def _command(plan: Plan, planned: Planned, words: Sequence[str]) -> str:
-    """The shell command that recreates a job's files."""
     lost = next(path for path in flat(planned.outputs) if not os.path.exists(path))
     target = f"{plan.root}/{lost.removeprefix(f'{planned.entry}/')}"
     config = ["--config", *as_config(words)] if words else []

@@ -15,8 +15,7 @@ class KindSection(BaseModel):
     """Base class of sections that select a plug-in.
 
     Attributes:
-        key: name of the config key that selects the plug-in. A subclass declares a field of this
-            name.
+        key: name of the field that selects the plug-in; each subclass declares this field.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)

@@ -27,8 +27,7 @@ class SectionError(ValueError):
     Args:
         model: the pydantic model of the section.
         error: the validation error of this model.
-        also: valid keys that are not fields of the model, such as `kind`, for suggestions in
-            messages.
+        also: valid keys that are not fields of the model, for suggestions in messages.
     """
 
     def __init__(self, model: type[BaseModel], error: ValidationError, also: Iterable[str] = ()):

@@ -43,10 +43,9 @@ class AlterableSettings(CreditSettings):
 def alter(rows: list[np.ndarray], settings: AlterableSettings, group: Group) -> list[np.ndarray]:
     """Return the group's credit shuffled, flipped or with noise, as K float64 arrays [T_k].
 
-    The variance of the Gaussian noise is the variance of the group's credit times (1 /
-    correlation^2 - 1). The expected correlation of noisy and original credit within a group is
-    therefore `correlation`. With fixed noise, it is slightly higher if the group has few distinct
-    turns.
+    The noise is Gaussian. Its variance is (1 / correlation^2 - 1) times the variance of the group's
+    credit, so that the expected correlation of noisy and original credit is `correlation`. With
+    fixed noise and few distinct turns, the expected correlation is slightly higher.
     """
     streams = [generator("altered", *group.stream, t.rollout) for t in group.trajectories]
     if settings.shuffled:

@@ -141,8 +141,7 @@ def load_values(folder: Path) -> Values:
     Raises:
         UserError: the file is missing or damaged.
     """
-    # Imported here because this module is also imported to read a study, for which the safetensors
-    # package is not required.
+    # Imported here because safetensors is not required to read a study.
     from safetensors.numpy import load_file
 
     from hgrpo.base_model.safetensors_file import check_checksum

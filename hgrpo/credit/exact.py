@@ -26,8 +26,7 @@ from hgrpo.games.base import Forkable, TextEnv
 from hgrpo.games.kinds import load
 from hgrpo.trajectories.replay import Replay
 
-# Function that returns the environment's question, and the rest of the state that affects later
-# rewards.
+# Function: environment -> (question, rest of the state that affects later rewards).
 ExactState = Callable[[TextEnv], tuple[Hashable, Hashable]]
 
 
@@ -107,8 +106,7 @@ class ExactCredit(CreditAssigner):
             for turn, env in enumerate(envs):
                 left = collector.turn_cap - turn
                 taken = values.of_action(env, trajectory.turns[turn].action, left)
-                # Average the differences of values. If all values are equal, credit is then exactly
-                # 0.
+                # Average differences, so that credit is exactly 0 if all values are equal.
                 row[turn] = known[turn] @ (taken - values.of_commands(env, left))
             rows.append(row)
         return alter(rows, self.settings, group)

@@ -152,7 +152,6 @@ class EndpointJudge:
         return min(max(backoff(state), wish), _LONGEST_PAUSE_S)
 
     def _warn(self, failure: CallError) -> None:
-        """Log only the first failure for each reason. The account counts all failures."""
         if failure.reason in self._warned:
             return
         self._warned.add(failure.reason)

@@ -27,10 +27,7 @@ __all__ = ["Settings", "make"]
 
 
 def make(settings: Settings, context: Context) -> "StateGraphCredit":
-    """Create the assigner.
-
-    The import is local, because scipy is not required to read a study.
-    """
+    """Create the assigner; imports scipy, which is not required to read a study."""
     from hgrpo.credit.state_graph.assigner import StateGraphCredit
 
     return StateGraphCredit(settings, context)
