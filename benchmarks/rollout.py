@@ -44,7 +44,7 @@ class Ours:
         self._collector = laptop.collector(policy, EPISODES, TURNS, REPLY, engine)
 
     def play(self, rollouts: int) -> tuple[int, int]:
-        """Play 128 episodes, `rollouts` on each game; return the sampled tokens and the turns."""
+        """Play 128 episodes, `rollouts` on each game; return the numbers of tokens and turns."""
         self._collector.engine.load_weights(self._policy)
         groups = self._collector.collect(self._tasks[: EPISODES // rollouts], rollouts, ("bench",))
         flat = [trajectory for group in groups for trajectory in group]
@@ -68,7 +68,7 @@ class GenerateLoop:
         self._envs = [make_env() for _ in range(EPISODES)]
 
     def play(self, rollouts: int) -> tuple[int, int]:
-        """Play 128 episodes, `rollouts` on each game; return the sampled tokens and the turns."""
+        """Play 128 episodes, `rollouts` on each game; return the numbers of tokens and turns."""
         conversation, envs = self._conversation, self._envs
         tasks = [self._tasks[episode // rollouts] for episode in range(EPISODES)]
         pairs = zip(envs, tasks, strict=True)

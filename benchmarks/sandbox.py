@@ -171,7 +171,7 @@ def _stacked(run: RlSettings) -> dict[str, float]:
 
 
 def _products() -> dict[str, float]:
-    """GFLOP/s of the products of a layer and its two gradients, for one seed and for ten seeds."""
+    """GFLOP/s of the matrix products in the forward and backward pass, for one seed and for ten."""
     net = Transformer(3, 13)
     width = net.width
     layers = ((width, 3 * width), (width, width), (width, 4 * width), (4 * width, width))

@@ -1,10 +1,10 @@
 """Estimate the power of a planned study, from the runs of a finished study or of tuning runs.
 
-For each arm, the script prints the share of simulated studies in which the report's analysis
-(`hgrpo.evaluation.run_spread`, with Holm's correction over all arms) finds it better or worse.
-Scores of runs are drawn from normal distributions with the mean and standard deviation of the given
-runs. Flat GRPO and its twin have the same distribution, and the twin's runs are pooled with the
-reference's runs.
+For each arm, the script prints the share of simulated studies in which the arm is found better or
+worse than flat GRPO. The analysis is that of the report (`hgrpo.evaluation.run_spread`, with Holm's
+correction over all arms). The scores of an arm's runs are drawn from a normal distribution with the
+mean and standard deviation of the given runs. Flat GRPO and its A/A twin have the same
+distribution, and their runs are pooled.
 
 Examples:
   python benchmarks/study_power.py docs/tables/first_look/seeds.csv --seeds 5 6 7

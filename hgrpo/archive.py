@@ -110,9 +110,9 @@ def _extract(archive: Path, folder: Path) -> None:
     try:
         with gzip.open(archive) as packed, tarfile.open(fileobj=packed, mode="r:") as opened:
             opened.extractall(folder, filter="data")
-            # tarfile stops without an error at a damaged header. A complete archive ends with two
-            # empty blocks, so check for them. Reading to the end also makes gzip verify its
-            # checksum.
+            # tarfile stops without an error at a damaged or truncated header. A complete archive
+            # ends with two empty blocks, so check for them. Reading to the end also makes gzip
+            # verify its checksum.
             packed.seek(opened.offset)
             if not packed.read().startswith(_END):
                 raise tarfile.ReadError("truncated, or one of its headers is damaged")

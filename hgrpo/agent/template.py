@@ -199,7 +199,7 @@ class _Generation(Extension):
 
 
 def _read(folder: Path) -> tuple[Path, str, dict[str, str]]:
-    """Return the template's path, source and variables, i.e. names of special tokens."""
+    """Return the template's path, its source, and its variables, such as `bos_token`."""
     path, config = folder / "chat_template.jinja", folder / "tokenizer_config.json"
     settings = _json(folder / "special_tokens_map.json") | _json(config)
     if path.is_file():

@@ -1,4 +1,4 @@
-"""Makes a base model: builds a tiny one, or checks and links, copies or merges a pretrained one.
+"""Makes a base model: builds a tiny model, or checks and imports a pretrained model.
 
 The output folder holds `model.safetensors`, the companion files, and a `summary.json`, which
 contains a digest of the weights and companion files.

@@ -73,8 +73,8 @@ def spent(
         profile: the profile of the study's run.
 
     Returns:
-        Columns: number and total seconds of the jobs; core-hours, GPU-hours and their price; tokens
-        of training rollouts and continuations; judge dollars, including unconfirmed calls.
+        Columns: number of jobs and their total seconds; core-hours, GPU-hours and their price;
+        tokens of training rollouts and continuations; judge dollars, including unconfirmed calls.
     """
     prices, jobs = profile.prices, []
     for made in linked_jobs(folder):

@@ -52,7 +52,7 @@ def add_profile(parser: argparse.ArgumentParser, help: str) -> None:
 
 
 def named_study(words: Sequence[str]) -> "Study":
-    """Load the study that `words` (KEY=VALUE) select, with overrides; the default is `bakeoff`.
+    """Load a study from arguments KEY=VALUE (default: study=bakeoff), and apply overrides.
 
     Raises:
         UserError: there is no such study, or a key or value is invalid.

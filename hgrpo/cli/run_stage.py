@@ -159,7 +159,7 @@ def _parser(stage: ModuleType) -> argparse.ArgumentParser:
 
 
 def read_settings(stage: ModuleType, loaded: Mapping, job: Job) -> BaseModel:
-    """Validate the settings of a stage, which `loaded` contains, possibly with all of a study."""
+    """Validate a stage's settings. `loaded` may also contain the other settings of a study."""
     sections = dict(loaded)
     if "from_whole_study" in vars(stage):
         sections = stage.from_whole_study(sections, job)

@@ -28,7 +28,7 @@ ORDER_DEPENDENT = (
 ROUNDING = 1e-4
 # Largest valid absolute credit, far below an integer overflow (1.8e19).
 LARGEST = 1e9
-# Fields that an assigner may set, and `turns`, whose items are compared separately.
+# Fields not compared: those that an assigner may set, and `turns` (compared separately).
 _FILLED = {"turns", "goal_embedding", "embedding", "target", "credit", "advantage"}
 # Type of a function that shows the progress of a fit. `fit` calls the function once, with the
 # number of steps and the unit of a step, such as "epoch". The function returns another function,

@@ -36,8 +36,7 @@ class Settings(AlterableSettings):
     def correlation_with_oracle(self) -> float | None:  # type: ignore[override]
         """The setting `correlation`, 0 for shuffled credit, or None for flipped credit.
 
-        Flipped credit is always harmful, so it is excluded from comparisons of credit by
-        correlation.
+        Comparisons of credit by correlation exclude flipped credit, because it is always harmful.
         """
         if self.flipped:
             return None

@@ -74,7 +74,7 @@ class Account:
         self.count(dollars=dollars, **vars(usage))
 
     def count(self, **amounts: float) -> None:
-        """Increase counts of the report: argument name -> amount."""
+        """Add amounts to counts of the report, given as name=amount."""
         with self._lock:
             for name, amount in amounts.items():
                 self._counts[name] += amount

@@ -30,8 +30,8 @@ class JudgeCredit(CreditAssigner):
     """Computes credit from a judge's scores.
 
     Trajectories without turns are not judged. Only questions that are not in the cache are sent to
-    the judge, and every new judgement is cached. For each reason of failed calls, the affected
-    trajectories are counted.
+    the judge, and every new judgement is cached. Trajectories without a judgement are counted by
+    the reason for the failed call.
     """
 
     settings: Settings

@@ -121,8 +121,8 @@ class EndpointJudge:
             self._account.answered(aside, None)
             failure = CallError("connection", str(error.__cause__ or error))
         except (openai.OpenAIError, ValueError, RecursionError):
-            # ValueError: the body is not JSON, although the header says so. RecursionError: the
-            # JSON is nested too deeply.
+            # ValueError: the body is not JSON, although the header declares JSON. RecursionError:
+            # the JSON is nested too deeply.
             self._account.answered(aside, None)
             failure = CallError("malformed", "the answer is not a chat completion")
         else:

@@ -123,8 +123,8 @@ def _object(**properties: dict) -> dict:
 class CallError(Exception):
     """Failure of a call to a judge.
 
-    `reason` is one of `FALLBACKS`. `retry_after` is the number of seconds to wait, if the server
-    requested a wait, or else 0.
+    `reason` is one of `FALLBACKS`. `retry_after` is the wait in seconds that the server asked for,
+    or 0.
     """
 
     def __init__(self, reason: str, message: str = "", retry_after: float = 0.0):

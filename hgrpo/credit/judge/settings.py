@@ -122,7 +122,7 @@ class Settings(ToGoSettings):
 
     @property
     def environment_variables(self) -> Mapping[str, str]:
-        """The API key's variable -> message if it is not set; empty if no key is required."""
+        """Map the API key's variable to the error message if it is unset; {} without a key."""
         if self.base_url == SERVICE or self.api_key_env is None:
             return {}
         return {
