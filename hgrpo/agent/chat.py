@@ -45,8 +45,8 @@ class ChatConversation(Replies):
         if not closing or not self._pieces.tail.startswith(closing[0]):
             raise UserError(
                 f"{template.path}: the template puts {self._pieces.answer!r} after a reply and "
-                f"{self._pieces.tail!r} after the last reply; both must begin with the same "
-                f"special token, which closes replies{template.help}"
+                f"{self._pieces.tail!r} after the last reply; both texts must begin with the "
+                f"special token that ends a reply{template.help}"
             )
         super().__init__(tokenizer, self._controls[closing[0]])
         self._after = self._pieces.answer[closing.end() :]

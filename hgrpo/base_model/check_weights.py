@@ -89,7 +89,7 @@ def _compare(folder: Path, parts: list[Path], model: "PreTrainedModel") -> None:
                 raise UserError(
                     f"{part}: tensor {name!r} has shape {entry['shape']} and type "
                     f"{entry['dtype']}; expected by config.json: "
-                    f"{expected.get(name, 'no such tensor')}; types may be {', '.join(_FLOATS)}"
+                    f"{expected.get(name, 'no such tensor')}; allowed types: {', '.join(_FLOATS)}"
                 )
     # The output layer may be missing if it is tied to the embeddings.
     tied = {name for name, other in model.all_tied_weights_keys.items() if other in stored}
@@ -97,7 +97,7 @@ def _compare(folder: Path, parts: list[Path], model: "PreTrainedModel") -> None:
     if missing:
         raise UserError(
             f"{folder}: tensor {missing[0]!r} is missing ({len(missing)} of the {len(expected)} "
-            "that config.json requires)"
+            "tensors required by config.json are missing)"
         )
 
 

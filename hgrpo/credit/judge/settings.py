@@ -39,7 +39,7 @@ class Settings(ToGoSettings):
 
     The caps `max_calls` and `max_dollars` apply to the calls of a study to one model at one
     address, summed over seeds, rounds, methods and resumed runs. Answers from the cache do not
-    count. `max_calls: 0` allows only cached answers. null means that there is no cap.
+    count. `max_calls: 0` allows only cached answers, and null means no cap.
     """
 
     # Hide values in errors, because a user may put the API key itself into `api_key_env`.
