@@ -144,7 +144,7 @@ class Term(Strict):
 
     @property
     def reads_graph(self) -> bool:
-        """Whether the term uses the graph. `traj` uses it only for a pool or for scope `state`."""
+        """Whether the term uses the graph. `traj` does so only if pooled or in scope `state`."""
         return self.credit != "traj" or self.pool != "turn" or self.scope == "state"
 
     @property
@@ -190,7 +190,7 @@ class Term(Strict):
             ("gate", self.scope == "state", "scope: state"),
         )
         if self.value == "mc_mean" and self.credit == "td" and self.exp == 0:
-            raise ValueError("exp: 0 with credit: td does not discount the last turn; set exp: 1")
+            raise ValueError("exp: 0 leaves the last turn undiscounted in credit: td; set exp: 1")
         centred = self.scope == "state" and self.credit in CENTRED
         needs = "requires scope: state and a credit that is a difference from the state's value"
         if self.std == "mu_pop" and not centred:
@@ -312,11 +312,11 @@ class Settings(CreditSettings):
         return self
 
     def _readers(self) -> dict[str, tuple[bool, str]]:
-        """Map values of `invalid`, `timeout` and `failure` to (whether used, condition of use).
+        """Map values of `invalid`, `timeout` and `failure` to (supported, required settings).
 
-        Discounting is required if a loop without exit would otherwise have no unique value. Final
-        states are not available with `key.state: hidden`, because there is no hidden state after
-        the last reply.
+        Some values require gamma < 1, because Bellman values in a loop without exit are not unique
+        if gamma is 1. Final states are not available with `key.state: hidden`, because the policy
+        has no hidden state after the last reply.
         """
         credits, values = ({getattr(t, name) for t in self.terms} for name in ("credit", "value"))
         scored = self.scores_rollouts

@@ -1,4 +1,4 @@
-"""Computes the terms of TurnRD's loss, as pure functions of tensors, and their targets."""
+"""Computes the terms of TurnRD's loss, and their targets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -90,7 +90,7 @@ def contrastive_loss(hidden: Tensor, returns: Tensor, mask: Tensor, temperature:
 
 
 def _log(weights: Tensor, mask: Tensor) -> Tensor:
-    """Logarithm of the weights [B, T], or 0 in padding and for weights of 0."""
+    """Logarithm of weights [B, T]; 0 where the mask is False or the weight is 0."""
     there = mask & (weights > 0)
     return weights.masked_fill(~there, 1.0).log()
 
@@ -156,7 +156,7 @@ def supervision_target(row: ReplayRow) -> np.ndarray:
 
 
 def make_batch(rows: Sequence[ReplayRow], settings: FitSettings) -> tuple[TurnBatch, Targets]:
-    """Return padded inputs and targets; goals are omitted unless all trajectories have a goal."""
+    """Return padded inputs and targets. Goals are omitted if any trajectory has no goal."""
     goals = [row.goal for row in rows]
     known = None if any(goal is None for goal in goals) else goals
     batch = pad([row.embeddings for row in rows], known)
