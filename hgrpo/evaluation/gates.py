@@ -3,8 +3,8 @@
 A gate is a claim about a control arm's difference from the reference at the declared endpoint. If a
 gate fails, the study's other comparisons prove little. Gates use intervals without Holm's
 correction, because each gate is a separate claim and all gates are reported. The power of a gate is
-the probability that it passes if the control works, or, if the gate claims that there is no
-difference, that it fails at a given true difference.
+the probability that it passes if the control works. For `not_above` and `no_difference`, it is the
+probability that the gate fails at a given true difference.
 """
 
 from collections.abc import Sequence
@@ -105,7 +105,7 @@ class Gate(Strict):
 
 
 def judge(gates: Sequence[Gate], against_reference: "pd.DataFrame", level: float) -> "pd.DataFrame":
-    """Decide each gate, one row per gate.
+    """Return the result of each gate, one row per gate.
 
     Args:
         against_reference: the table of `Comparison`.

@@ -190,7 +190,7 @@ class Term(Strict):
             ("gate", self.scope == "state", "scope: state"),
         )
         if self.value == "mc_mean" and self.credit == "td" and self.exp == 0:
-            raise ValueError("exp: 0 leaves the last turn undiscounted in credit: td; set exp: 1")
+            raise ValueError("exp: 0 with credit: td leaves the last turn undiscounted; set exp: 1")
         centred = self.scope == "state" and self.credit in CENTRED
         needs = "requires scope: state and a credit that is a difference from the state's value"
         if self.std == "mu_pop" and not centred:

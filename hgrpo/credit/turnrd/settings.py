@@ -146,11 +146,11 @@ class Settings(ToGoSettings):
 
     @property
     def sums_to(self) -> SumsTo:
-        """ "return", or "" if credit depends on values (`value_baseline`) or `to_go` is set."""
+        """The known sum of credit: "return", or "" (none) with `value_baseline` or `to_go`."""
         return "" if self.readout == "value_baseline" or self.to_go is not None else "return"
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
-        """Use the fitted model, or equal shares if there is none. Do not play continuations."""
+        """Use the fitted model, or equal shares without a model. Do not play continuations."""
         settings, note = self, ""
         if self.counterfactual is not None:
             fit = self.fit.model_copy(update={"supervision_weight": 0.0})
