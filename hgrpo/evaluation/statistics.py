@@ -31,14 +31,14 @@ from statsmodels.stats.proportion import proportion_confint
 
 LEVEL = 0.95
 ALPHA = 0.05
-# With fewer seeds, every analysis in `benchmarks/verdicts.py` exceeds the error level in some
-# scenario, or misses differences of typical size (docs/statistics.md).
+# With fewer seeds, every analysis in `benchmarks/verdicts.py` has too many errors in some scenario,
+# or does not detect differences of typical size (docs/statistics.md).
 FEWEST_SEEDS = 5
 # Verdicts of a significant difference.
 DECIDED = ("better", "worse")
-# Columns omitted with one seed, because they would make a single run look conclusive.
+# Columns that are NaN with one seed, because they would make a single run look conclusive.
 _OF_TASKS_ALONE = ("standard_error", "degrees_of_freedom")
-# Columns omitted with too few seeds, because they would make a comparison look conclusive.
+# Columns that are NaN with too few seeds, because they would make a comparison look conclusive.
 _OF_VERDICTS = ("p_value", "p_holm")
 
 
