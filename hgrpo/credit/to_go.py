@@ -5,8 +5,8 @@
 The policy gradient remains unbiased if the baseline does not depend on the turn's action. This is
 true of `peers` and `playing_peers`, which are means over the other trajectories of the group at the
 same turn number: whether a trajectory reaches turn t does not depend on its action at turn t. The
-turn norm `position` causes a bias, because its mean includes the trajectory itself. If n
-trajectories reach turn t, it reduces their credit to (n - 1) / n of that with `playing_peers`.
+turn norm `position` causes a bias, because its mean includes the trajectory itself. At a turn that
+n trajectories reach, its credit is (n - 1) / n times the credit with `playing_peers`.
 
 The gradient is also biased if a turn's credit depends on later turns, which is true of shares of
 the return, but not of progress. Part of the reward of turn t is then assigned to earlier turns, and
@@ -65,7 +65,7 @@ def to_go(row: np.ndarray, discount: float) -> np.ndarray:
 
 
 def peer_baselines(rows: Sequence[np.ndarray], baseline: Baseline) -> list[np.ndarray]:
-    """Return the baseline of every turn, K arrays [T_k]. `rows` are returns-to-go, as K arrays."""
+    """Return the baseline of every turn, K arrays [T_k]. `rows` are the returns-to-go."""
     lengths = np.array([len(row) for row in rows])
     if baseline == "none" or len(rows) < 2:
         return [np.zeros(length) for length in lengths]
@@ -85,7 +85,7 @@ def peer_baselines(rows: Sequence[np.ndarray], baseline: Baseline) -> list[np.nd
 
 
 def credit_to_go(rows: list[np.ndarray], settings: ToGo | None) -> list[np.ndarray]:
-    """Return return-to-go credit, K float64 arrays [T_k]; if `settings` is None, return `rows`."""
+    """Compute return-to-go credit, K float64 arrays [T_k]. If `settings` is None, return `rows`."""
     if settings is None:
         return rows
     sums = [to_go(row, settings.discount) for row in rows]

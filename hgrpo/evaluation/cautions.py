@@ -48,10 +48,9 @@ def far_from_expert(sft: tuple[float, float], expert: tuple[float, float]) -> st
 def first_collapse(success: Sequence[float], start: float, n_tasks: int) -> int | None:
     """Index of the first round in which a run's success collapsed; None if it never did.
 
-    Success has collapsed if it meets two conditions. First, it is below `COLLAPSED` times its best
-    value so far. Second, at this best success rate, the binomial probability of no more successes
-    in `n_tasks` tasks is below `CHANCE`. `success` contains one value per round, and `start` is the
-    initial policy's success.
+    Success has collapsed if it is below `COLLAPSED` times its best value so far and if, at this
+    best success rate, solving as few of `n_tasks` tasks has a binomial probability below `CHANCE`.
+    `success` contains one value per round, and `start` is the initial policy's success.
     """
     from scipy.stats import binom
 

@@ -2,8 +2,8 @@
 
 A study declares its endpoint before it runs. The endpoint defines a set of rounds
 (`endpoint.rounds_read`), and whether an episode is scored by its success or its return. For each
-seed, a task's score is its mean over these rounds' greedy evaluations on the test panel. Each of
-two questions is answered by a family of comparisons, which are paired by seed and task. Holm's
+seed, a task's score is the mean over the greedy test evaluations after these rounds. Each of two
+questions is answered by a family of comparisons, which are paired by seed and task. Holm's
 correction is applied within each family:
 
 1. Does a trained arm differ from the reference arm (flatGRPO)?

@@ -96,7 +96,6 @@ def _pair(method: str, baseline: Arm) -> dict:
 
 
 def _check_pairs(method: str, mine: Outcomes, baseline: str, theirs: Outcomes) -> None:
-    """Raise a UserError unless both arms have the same seeds."""
     missing = [f"{baseline} seed {seed}" for seed in mine.seeds if seed not in theirs.seeds]
     missing += [f"{method} seed {seed}" for seed in theirs.seeds if seed not in mine.seeds]
     if missing:

@@ -74,7 +74,7 @@ class SharedRollouts:
 
     @cached_property
     def named(self) -> list[Group]:
-        """The groups as input of assigners, with the random streams they had in their run."""
+        """The groups as input of assigners, with the names of the random streams of their run."""
         named = []
         for group in self.stored:
             step = training_step(self.seed, group.round, group.step, self.own_stream)
@@ -102,7 +102,7 @@ class SharedRollouts:
         return [self.stored[group].step for group in self.groups]
 
     def sums(self, name: SumsTo) -> np.ndarray:
-        """Return the expected sum of each trajectory's credit (`sums_to`), float64 [N]."""
+        """Return the expected sum of each trajectory's credit: its return or progress, [N]."""
         if name == "return":
             return np.array([trajectory.env_return for trajectory in self.trajectories])
         return np.array([sum(turn.progress for turn in t.turns) for t in self.trajectories])

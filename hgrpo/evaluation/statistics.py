@@ -3,7 +3,7 @@
 All seeds play the same panel, so outcomes form a crossed table [seeds, tasks]. Both the seeds and
 the tasks are random samples. A two-level bootstrap, the usual method, resamples both. With one to
 five seeds, its intervals are too narrow, because resampling S seeds shrinks the variance of their
-mean by the factor (S - 1) / S. The interval of a single arm's rate also has two levels, but uses
+mean by the factor (S - 1) / S. The interval of a single arm's rate also covers both, but uses
 unbiased variances and a t quantile:
 
     se^2 = s^2(seed means) / S + s^2(task means) / n,
@@ -223,8 +223,8 @@ def verdict(mean: float, adjusted_p: float, n_seeds: int, alpha: float = ALPHA) 
 def with_verdicts(table: pd.DataFrame, level: float) -> pd.DataFrame:
     """Add `p_holm` and `verdict` to a family's table with difference, n_seeds and p_value.
 
-    With fewer than `FEWEST_SEEDS` seeds, the p-values become NaN. With one seed, the columns that
-    are based on tasks only also become NaN.
+    With fewer than `FEWEST_SEEDS` seeds, the p-values become NaN. With one seed, the standard error
+    and its degrees of freedom also become NaN, because they are estimated from tasks only.
     """
     table = table.assign(p_holm=holm(table["p_value"].tolist()))
     rows = zip(table["difference"], table["p_holm"], table["n_seeds"], strict=True)

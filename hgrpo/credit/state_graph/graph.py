@@ -154,7 +154,7 @@ def sums(values: np.ndarray, bucket: np.ndarray, size: int) -> np.ndarray:
 def means(
     values: np.ndarray, bucket: np.ndarray, size: int, counted: np.ndarray, empty: float = np.nan
 ) -> np.ndarray:
-    """Return the mean of counted `values` [N] per bucket, [size]; `empty` if there are none."""
+    """Return the mean of counted `values` [N] per bucket, [size]; `empty` for empty buckets."""
     total = sums(np.where(counted, values, 0.0), bucket, size)
     number = sums(counted, bucket, size)
     return np.divide(total, number, out=np.full(size, empty), where=number > 0)

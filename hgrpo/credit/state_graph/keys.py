@@ -1,4 +1,4 @@
-"""State keys, which define whether two turns start in the same state."""
+"""Assigns states to turns. `Key` defines whether two turns start in the same state."""
 
 from collections.abc import Callable, Hashable, Sequence
 from difflib import SequenceMatcher
@@ -114,7 +114,7 @@ def clusters(texts: set[str], theta: float) -> dict[str, str]:
 def with_history(
     state: np.ndarray, turns: Turns, key: Key, ends: np.ndarray | None = None
 ) -> np.ndarray:
-    """Return integers [N + E], equal if the state and `key.history` states before it are equal.
+    """Return integers [N + E], which are equal if the last `key.history` + 1 states are equal.
 
     A turn with fewer than `key.history` earlier turns can equal only turns with the same number of
     earlier turns.

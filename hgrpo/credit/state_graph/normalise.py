@@ -121,9 +121,9 @@ def rollout_advantages(turns: Turns, settings: Settings) -> np.ndarray:
     """Return the advantage A_traj of each turn's rollout, [N]; 0 if all scores are equal.
 
     `rows` sets the scores from which the mean and deviation are computed. `once` uses one score per
-    rollout, and `cross_steps` one score per turn. `alive` computes both separately for each turn
-    number, from the rollouts that reached it. All turns of a rollout have the same score, except
-    with `invalid: row`, where an inadmissible action reduces the score of its turn.
+    rollout, and `cross_steps` one score per turn. `alive` computes a mean and deviation for each
+    turn number, from the rollouts that reached it. All turns of a rollout have the same score,
+    except with `invalid: row`, where an inadmissible action reduces the score of its turn.
 
     `mode` is one of:
     - `mean`: subtract the mean score.
@@ -160,7 +160,6 @@ def _lone(scores: np.ndarray, rule: str) -> np.ndarray:
 
 
 def _advantages(scores: np.ndarray, mode: str, lone: np.ndarray) -> np.ndarray:
-    """Compute advantages [n] from scores [n]. If n is 1, the advantage is `lone` [n]."""
     if len(scores) < 2:
         return lone
     if (deviation := scores.std(ddof=1)) < ZERO:

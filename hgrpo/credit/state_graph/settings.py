@@ -54,7 +54,7 @@ class Key(Strict):
 
 
 class Term(Strict):
-    """A summand of the step advantage, with settings for values, credit and normalisation."""
+    """Settings of one summand of the step advantage: values, credit and normalisation."""
 
     key: Key = Field(Key(), description="definition of equal states")
     value: Literal["none", "mc_mean", "bellman", "dist"] = Field(
@@ -144,7 +144,7 @@ class Term(Strict):
 
     @property
     def reads_graph(self) -> bool:
-        """Whether the term uses the graph. `traj` does so only if pooled or in scope `state`."""
+        """Whether the term uses the graph. `traj` uses it only with a pool or scope `state`."""
         return self.credit != "traj" or self.pool != "turn" or self.scope == "state"
 
     @property
@@ -178,7 +178,7 @@ class Term(Strict):
             ("base", self.value == "dist", "value: dist"),
             ("log_floor", self.credit == "logratio", "credit: logratio"),
             ("visits", compares and self.pool != "transition", "credit: G-V, by turn or action"),
-            # The state's value has no effect, because normalisation over the state subtracts it.
+            # With scope `state`, normalisation subtracts the state's value, so it has no effect.
             ("prior", compares and self.scope != "state", "credit: G-V and scope: task or none"),
             ("shrink", by_action, "credit: G-V and pool: action"),
             ("lone", by_action and plain, "credit: G-V, pool: action, and no shrink or prior"),

@@ -45,7 +45,7 @@ def term_values(graph: Graph, turns: Turns, term: Term) -> Values | None:
 
 
 def returns_to_go(turns: Turns, gamma: float, exp: int) -> np.ndarray:
-    """Return G = gamma^(remaining turns + exp) * success of each turn, [N]."""
+    """Return each turn's return-to-go G = gamma^(remaining turns + exp) * success, [N]."""
     return gamma ** (turns.remaining + exp) * turns.success[turns.rollout]
 
 
@@ -114,7 +114,7 @@ def bellman(
 
 
 def distances(graph: Graph) -> np.ndarray:
-    """Return the number of turns from each state or sink to success, [S + 2]; inf if no path."""
+    """Return each state's and sink's distance to success in turns, [S + 2]; inf if unreachable."""
     size = graph.n_states + 2
     used = graph.backed_up
     backwards = (graph.successor[used], graph.state[used])
@@ -126,7 +126,7 @@ def distance_values(graph: Graph, base: float, exp: int) -> Values:
     """Return V(s) = base^(distance to success + exp), as in GraphGPO.
 
     "Beyond Trajectory-Level Attribution: Graph-Based Credit Assignment for Agentic Reinforcement
-    Learning", https://arxiv.org/abs/2605.26684. There, exp is 1 in the paper and 0 in the code.
+    Learning", https://arxiv.org/abs/2605.26684. The paper has exp = 1, and its code has exp = 0.
 
     If a state has no path to success, its distance is the largest finite distance plus 1.
     """
@@ -230,9 +230,9 @@ def with_later_errors(
     Mode `path` adds the later errors of the turn's own rollout ("High-Dimensional Continuous
     Control Using Generalized Advantage Estimation", https://arxiv.org/abs/1506.02438). The other
     modes are Graph-GAE from GRAFT (2026). For each k from 1 to the number of remaining turns in the
-    rollout, they add decay^k times a mean error: that of all transitions from states that are
-    reached by exactly k transitions, the first of which is the turn's own. The mean is over turns
-    (`instances`) or over distinct triples (state, action, successor) (`distinct`).
+    rollout, they find all states that can be reached in exactly k transitions, starting with the
+    turn's own transition. They add decay^k times the mean error of the transitions from these
+    states: over turns (`instances`), or over distinct (state, action, successor) (`distinct`).
 
     `instances` adds nothing to Bellman values with depth inf, agg 1 and mu count if no state is
     clamped, because the mean error in each state is then 0.

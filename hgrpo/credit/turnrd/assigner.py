@@ -99,7 +99,7 @@ def read_out(
     """Return the credit [T] of a trajectory with return R, given alpha [T] and values V [T].
 
     - `alpha_return`: alpha_t R.
-    - `projected_value`: V_t, clipped to +-value_clip, plus a constant such that the sum is R.
+    - `projected_value`: V_t, clipped to +-value_clip and then shifted so that the sum is R.
     - `value_baseline`: alpha_t R - V_t.
     """
     match settings.readout:

@@ -120,7 +120,7 @@ def fit(
 
 
 def lr_factor(step: int, steps: int, settings: FitSettings) -> float:
-    """Return the factor of the learning rate at a step, as defined by `settings.schedule`."""
+    """Return the factor by which `settings.schedule` multiplies the learning rate at a step."""
     if settings.schedule == "constant":
         return 1.0
     if step < settings.warmup_steps:

@@ -11,7 +11,7 @@ from hgrpo.credit.to_go import ToGoSettings
 
 
 class FitSettings(Strict):
-    """Settings of the fit after each round, on the trajectories of all rounds so far."""
+    """Settings of the fit after each round, which uses the trajectories of all rounds so far."""
 
     epochs: int = Field(3, gt=0, description="maximum passes over the replay buffer")
     batch: int = Field(64, gt=1, description="trajectories per optimiser step")
