@@ -1,4 +1,4 @@
-"""Warnings about a comparison of arms, which do not affect its verdicts."""
+"""Cautions about a comparison of arms, which do not affect its verdicts."""
 
 from collections.abc import Mapping, Sequence
 
