@@ -1,4 +1,4 @@
-"""Return-to-go: the discounted sum of a turn's and all later credit, minus a baseline.
+"""Return-to-go: the discounted sum of the credit from a turn on, minus a baseline.
 
     G_t = c_t + discount * G_{t+1}
 
@@ -26,7 +26,7 @@ Baseline = Literal["peers", "playing_peers", "none"]
 
 
 class ToGo(Strict):
-    """Settings of return-to-go credit: the sum of a turn's and all later credit."""
+    """Settings of return-to-go credit: the sum of the credit from a turn on."""
 
     discount: float = Field(
         1.0, ge=0, le=1, description="discount factor per turn; 1: no discounting"

@@ -60,7 +60,7 @@ class VineCredit(CreditAssigner):
         ]
 
     def report(self) -> dict[str, float]:
-        """Numbers of continuations, and of their new replies, replayed turns and tokens."""
+        """Return the numbers of continuations, new replies, replayed turns and tokens."""
         return self._continuations.report()
 
 

@@ -51,7 +51,7 @@ class Comparison:
         temperatures: results of the untrained arm, one row per panel and temperature.
         rounds: greedy success per arm, round and panel; `rounds_by_seed` has one row per seed.
         best_rounds: each arm's best and last round on the test panel, one row per arm.
-        first_rounds, thresholds: time to each score threshold, of each run and of each arm.
+        first_rounds: time of each run to each score threshold; `thresholds` is the same by arm.
         seeds_needed: number of seeds required to detect given differences; see `power`.
         gates: results of the declared gates on controls; see `gates.judge`.
         best_temperature: best temperature of the untrained arm on validation; None if there is no

@@ -60,7 +60,7 @@ class Runs:
     level: float
 
     def difference(self, method: str, baseline: Arm) -> Difference:
-        """Score of the method's greedy play minus the baseline's, paired by seed and task."""
+        """Difference between the method's greedy score and the baseline's, by seed and task."""
         seeds = self.played[method, GREEDY].seeds
         mine, theirs = self._table((method, GREEDY)), self._table(baseline)
         tables = (theirs,)

@@ -3,8 +3,8 @@
 All seeds play the same panel, so outcomes form a crossed table [seeds, tasks]. Both the seeds and
 the tasks are random samples. A two-level bootstrap, the usual method, resamples both. With one to
 five seeds, its intervals are too narrow, because resampling S seeds shrinks the variance of their
-mean by the factor (S - 1) / S. The interval of a single arm's rate also covers both, but uses
-unbiased variances and a t quantile:
+mean by the factor (S - 1) / S. The interval of a single arm's rate also takes both into account,
+but uses unbiased variances and a t quantile:
 
     se^2 = s^2(seed means) / S + s^2(task means) / n,
     df   = se^4 / (v_seeds^2 / (S - 1) + v_tasks^2 / (n - 1)),

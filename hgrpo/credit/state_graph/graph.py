@@ -111,7 +111,7 @@ class Graph:
 
     @cached_property
     def backed_up(self) -> np.ndarray:
-        """Whether Bellman backups use each turn, bool [N]: counted turns in unclamped states."""
+        """Whether each turn is used in Bellman backups (counted, state not clamped), bool [N]."""
         return self.counted & ~np.isin(self.state, self.clamped)
 
     @cached_property

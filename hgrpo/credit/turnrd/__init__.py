@@ -1,4 +1,4 @@
-"""TurnRD: a model, fitted between rounds, that decomposes the return over the turns.
+"""TurnRD: a model that is fitted between rounds and decomposes the return over the turns.
 
 `make` and `fit` import torch locally, because this module is also imported to read a study.
 """

@@ -48,8 +48,8 @@ def entropy(alpha: Tensor, mask: Tensor) -> Tensor:
 def supervision_loss(alpha: Tensor, targets: Tensor, drawn: Tensor) -> Tensor:
     """Mean of KL(target || rescaled alpha) over the trajectories that have a target.
 
-    Alpha is rescaled to sum to 1 over the drawn turns, so that the loss depends only on the
-    relative weights of drawn turns. The loss is 0 if no trajectory has a target.
+    Alpha is rescaled to sum to 1 over the turns in `drawn`, so that the loss depends only on the
+    relative weights of these turns. The loss is 0 if no trajectory has a target.
 
     All arguments are [B, T]. `drawn` is True for turns from which continuations were played. A row
     of `targets` is a distribution over these turns, or 0 if the trajectory has no target.
@@ -142,10 +142,10 @@ def drawn_turns(row: ReplayRow) -> np.ndarray:
 
 
 def supervision_target(row: ReplayRow) -> np.ndarray:
-    """Positive counterfactual credit, normalised to a distribution over the drawn turns, [T].
+    """Positive counterfactual credit, normalised to a distribution over `drawn_turns`, [T].
 
-    A target requires at least two drawn turns, and positive credit at one of them. Otherwise, the
-    result is 0 for all turns.
+    A target requires at least two of these turns, and positive credit at one of them. Otherwise,
+    the result is 0 for all turns.
     """
     drawn = drawn_turns(row)
     if drawn.sum() < 2:

@@ -100,7 +100,7 @@ class _Encoder(nn.Module):
 
     def forward(self, batch: TurnBatch) -> Tensor:
         length = batch.turns.shape[1]
-        # Turns beyond the last learned position have its embedding.
+        # Later turns use the embedding of the last learned position.
         index = torch.arange(length).clamp(max=self.positions.num_embeddings - 1)
         x = self.project(batch.turns) + self.positions(index)
         ahead = torch.ones(length, length, dtype=torch.bool).triu(1) if self.causal else None
@@ -108,7 +108,7 @@ class _Encoder(nn.Module):
 
 
 class TurnRD(nn.Module):
-    """Base class of both versions, which map a `TurnBatch` to a `Decomposition`."""
+    """Base class of the two versions of the model, from `TurnBatch` to `Decomposition`."""
 
     encoder: _Encoder
 

@@ -59,7 +59,7 @@ class BucketStatistics:
         loss: [R, C], the loss.
         norm: [R, C], |sum u / sum n|.
         noise: [R, C], the estimated squared error of the gradient, E |estimate - truth|^2.
-        drawn: [R, C], the expected increase of the squared norm by resampling, or 0 without
+        drawn: [R, C], the expected increase of the squared norm due to resampling, or 0 without
             resampling. It equals the noise of the original sample, because resamples vary around
             the sample as the sample varies around the true gradient.
         cosine: [R, C, C], cosine between components; nan if either is 0.
@@ -83,7 +83,7 @@ class BucketStatistics:
 
     @property
     def signal_to_noise(self) -> np.ndarray:
-        """[R, C], signal / noise; nan if the noise is 0."""
+        """Ratio of signal to noise, [R, C]; nan if the noise is 0."""
         return _ratio(self.signal, self.noise)
 
 

@@ -30,7 +30,7 @@ REGULARISERS_DOMINATE, TASK_DOMINATES = "the regularisers dominate", "the task d
 
 
 def weighted_norms(table: pd.DataFrame) -> pd.DataFrame:
-    """Weight each bucket's gradient norms, and compute squared norms that are corrected for noise.
+    """Compute each bucket's weighted gradient norms, and squared norms corrected for noise.
 
     Args:
         table: rows of buckets.csv with the columns method, seed and round.

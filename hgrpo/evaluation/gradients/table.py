@@ -94,7 +94,7 @@ def bucket_table(
 def _bucket_rows(
     measured: Pass, cut: Sequence[Bucket], deviations: np.ndarray, coefficients: Sequence[float]
 ) -> list[dict[str, object]]:
-    """Rows of all buckets with at least two groups; intervals are bootstraps over groups.
+    """Rows of all buckets with at least two groups, with bootstrap intervals over groups.
 
     Args:
         measured: products with the components `SHOWN`.

@@ -266,7 +266,7 @@ def _products(
 
 
 def _shuffled_cosine(truth: MeasuredTruth) -> np.ndarray:
-    """Cosine for the shuffled truth. Each product uses both halves, so noise does not bias it."""
+    """Cosine for the shuffled truth. All products combine both halves, to avoid bias by noise."""
     first, second = (update_sketches(half, truth) for half in truth.halves)
     means = (trajectory_means(half, truth.lengths) for half in truth.halves)
     dealt_first, dealt_second = (update_sketches(mean, truth) for mean in means)
