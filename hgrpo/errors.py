@@ -41,7 +41,7 @@ def import_plug_in(name: str) -> ModuleType:
     """Import a module by its dotted name.
 
     Raises:
-        ValueError: the import failed; the message contains the error, its file and its line.
+        ValueError: the import failed; the message contains the error and its file and line.
     """
     try:
         return importlib.import_module(name)

@@ -1,16 +1,16 @@
-"""Return-to-go: the discounted sum of a turn's and all later credit, minus a baseline.
+"""Return-to-go: the discounted sum of the credit from a turn on, minus a baseline.
 
     G_t = c_t + discount * G_{t+1}
 
-The policy gradient remains unbiased if the baseline does not depend on the turn's action. `peers`
-and `playing_peers` are such baselines: they are means over the other trajectories of the group at
-the same turn number, and reaching turn t does not depend on the action of turn t. The mean in the
-turn norm `position` is biased, because it includes the trajectory itself. If n trajectories reach
-turn t, their credit is (n - 1) / n times the credit with `playing_peers`, and 0 if n is 1.
+The policy gradient remains unbiased if the baseline does not depend on the turn's action. This is
+true of `peers` and `playing_peers`, which are means over the other trajectories of the group at the
+same turn number: whether a trajectory reaches turn t does not depend on its action at turn t. The
+turn norm `position` causes a bias, because its mean includes the trajectory itself. At a turn that
+n trajectories reach, its credit is (n - 1) / n times the credit with `playing_peers`.
 
-The gradient is also biased if a turn's credit depends on later turns. Progress does not depend on
-later turns, but shares of the return do. Part of the reward of turn t is then assigned to earlier
-turns, and is missing from G_t.
+The gradient is also biased if a turn's credit depends on later turns, which is true of shares of
+the return, but not of progress. Part of the reward of turn t is then assigned to earlier turns, and
+is missing from G_t.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ Baseline = Literal["peers", "playing_peers", "none"]
 
 
 class ToGo(Strict):
-    """Settings of return-to-go credit: the sum of a turn's and all later credit."""
+    """Settings of return-to-go credit: the sum of the credit from a turn on."""
 
     discount: float = Field(
         1.0, ge=0, le=1, description="discount factor per turn; 1: no discounting"
@@ -65,7 +65,7 @@ def to_go(row: np.ndarray, discount: float) -> np.ndarray:
 
 
 def peer_baselines(rows: Sequence[np.ndarray], baseline: Baseline) -> list[np.ndarray]:
-    """Return the baseline of every turn, K arrays [T_k], given returns-to-go of that shape."""
+    """Return the baseline of every turn, K arrays [T_k]. `rows` are the returns-to-go."""
     lengths = np.array([len(row) for row in rows])
     if baseline == "none" or len(rows) < 2:
         return [np.zeros(length) for length in lengths]
@@ -77,7 +77,7 @@ def peer_baselines(rows: Sequence[np.ndarray], baseline: Baseline) -> list[np.nd
         compared = np.arange(lengths.max()) < lengths[:, None]
     number = compared.sum(axis=0) - compared
     means = (padded.sum(axis=0) - padded) / np.maximum(number, 1)
-    # Avoid rounding errors of the difference if all sums are equal or there are no peers.
+    # Return exact means if all returns-to-go are equal or there are no peers.
     lowest = np.where(compared, padded, np.inf).min(axis=0)
     equal = np.where(compared, padded, -np.inf).max(axis=0) == lowest
     means = np.where(number > 0, np.where(equal, lowest, means), 0.0)
@@ -85,7 +85,7 @@ def peer_baselines(rows: Sequence[np.ndarray], baseline: Baseline) -> list[np.nd
 
 
 def credit_to_go(rows: list[np.ndarray], settings: ToGo | None) -> list[np.ndarray]:
-    """Return-to-go credit, K float64 arrays [T_k]; `rows` itself if `settings` is None."""
+    """Compute return-to-go credit, K float64 arrays [T_k]. If `settings` is None, return `rows`."""
     if settings is None:
         return rows
     sums = [to_go(row, settings.discount) for row in rows]

@@ -1,8 +1,8 @@
 """Vine: the credit of turn t is the change in value, credit_t = V(after t) - V(before t).
 
-The value before a turn is the mean return of continuations that the policy plays from this point.
-The value after the last turn is the episode's return. The credit is an unbiased estimate of the
-turn's advantage, and is that of VinePPO with turns as steps (Kazemnejad et al. 2024, "VinePPO:
+The value before a turn is the mean return of continuations that the policy plays from there. The
+value after the last turn is the episode's return. The credit is an unbiased estimate of the turn's
+advantage. VinePPO computes the same credit for its steps (Kazemnejad et al. 2024, "VinePPO:
 Refining Credit Assignment in RL Training of LLMs", https://arxiv.org/abs/2410.01679). In contrast,
 the credit R - V(before t) of `counterfactual` also contains the noise of all later turns.
 """
@@ -35,10 +35,10 @@ class VineCredit(CreditAssigner):
         self._continuations = Continuations(context.collector)
 
     def assign_many(self, groups: Sequence[Group]) -> list[list[np.ndarray]]:
-        """Return V(after) - V(before) of each turn, after `alter`.
+        """Return V(after) - V(before) of each turn, altered by `alter`.
 
         Raises:
-            ReplayError: the environment answered differently when a turn was replayed.
+            ReplayError: when a turn was replayed, the environment's response was not the same.
         """
         played = [(trajectory, group) for group in groups for trajectory in group.trajectories]
         points = [
@@ -60,7 +60,7 @@ class VineCredit(CreditAssigner):
         ]
 
     def report(self) -> dict[str, float]:
-        """Numbers of continuations, and of their new replies, replayed turns and tokens."""
+        """Return the numbers of continuations, new replies, replayed turns and tokens."""
         return self._continuations.report()
 
 

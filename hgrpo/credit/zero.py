@@ -1,4 +1,4 @@
-"""Control that assigns credit 0 to every turn, which is blended with the trajectory's advantage."""
+"""Control that assigns credit 0 to every turn, so that only the trajectory's advantage matters."""
 
 from hgrpo.credit.flat import FlatCredit
 from hgrpo.credit.settings import CreditSettings

@@ -1,4 +1,4 @@
-"""Builds tables of single arms: endpoint scores, and results by run, round and task type."""
+"""Builds tables of each arm's results: endpoint scores, and results by run, round and task type."""
 
 from collections.abc import Mapping, Sequence
 
@@ -81,8 +81,8 @@ def endpoints(
 def last_round(chosen: pd.DataFrame, played: Outcomes, level: float) -> dict:
     """Columns of the main table that describe one arm in one round at one temperature.
 
-    `chosen` contains each of the arm's episodes on all panels once. `played` contains its outcomes
-    on the test panel. An arm that was evaluated only once has the same outcomes for every seed.
+    `chosen` contains the arm's episodes on all panels. `played` contains the arm's outcomes on the
+    test panel; if the arm was evaluated only once, these are repeated for every seed.
     """
     test = chosen[chosen["panel"] == TEST]
     rate = statistics.rate_interval(played.success, level)

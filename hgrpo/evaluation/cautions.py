@@ -3,18 +3,19 @@
 from collections.abc import Mapping, Sequence
 
 # A policy with less than this fraction of its expert's success counts as far below the expert. In
-# the published studies, SFT policies reach between 0.55 (WebShop) and 2.4 times this success.
+# the published studies, this fraction is between 0.55 (WebShop) and 2.4 for SFT policies.
 FAR_BELOW = 1 / 3
 # A run has collapsed if its success falls below this fraction of its best success so far.
 COLLAPSED = 1 / 4
-# Larger drops by chance are common on small panels, so a collapse must be less likely than this.
+# On small panels, large drops often occur by chance. A collapse must have a lower probability.
 CHANCE = 0.001
 # Warn above this share of dead groups. In the published study `bakeoff`, flat GRPO still learns
 # with half of its groups dead.
 MOSTLY_DEAD = 2 / 3
-# At this success rate, two thirds of groups of eight have no success. Published experts reach 0.08.
+# At this success rate, two thirds of groups of eight rollouts have no success. The experts of the
+# published studies reach 0.08 or more.
 POOR_EXPERT = 0.05
-# Two arms count as the same method up to this unexplained share (see `twins`).
+# Largest unexplained share (see `twins`) at which two arms count as the same method.
 SAME = 1e-6
 
 
@@ -31,8 +32,8 @@ def far_from_expert(sft: tuple[float, float], expert: tuple[float, float]) -> st
     """Caution about an SFT policy that is far below its expert; otherwise "".
 
     Args:
-        sft, expert: (success within the turn cap, mean return). There is a caution only if both
-            values of the SFT policy are far below those of the expert.
+        sft, expert: pairs (success within the turn cap, mean return). There is a caution only if
+            both values of the SFT policy are far below those of the expert.
     """
     if not all(mine < FAR_BELOW * theirs for mine, theirs in zip(sft, expert, strict=True)):
         return ""
@@ -47,9 +48,9 @@ def far_from_expert(sft: tuple[float, float], expert: tuple[float, float]) -> st
 def first_collapse(success: Sequence[float], start: float, n_tasks: int) -> int | None:
     """Index of the first round in which a run's success collapsed; None if it never did.
 
-    Success has collapsed if it falls below `COLLAPSED` times its best value so far, and a policy
-    with that best success rate would solve so few of `n_tasks` tasks with a (binomial) probability
-    below `CHANCE`. `success` has one value per round; `start` is that of the initial policy.
+    Success has collapsed if it is below `COLLAPSED` times its best value so far and if, at this
+    best success rate, solving as few of `n_tasks` tasks has a binomial probability below `CHANCE`.
+    `success` contains one value per round, and `start` is the initial policy's success.
     """
     from scipy.stats import binom
 
@@ -84,7 +85,7 @@ def dead_caution(arm: str, number: int, rows: Sequence[Mapping]) -> str:
 
 
 def one_method(row: Mapping) -> str:
-    """Caution about a pair of arms, a row of `twins`, that are (nearly) the same method."""
+    """Caution about two arms that are (nearly) the same method, given their row of `twins`."""
     nearly = row["unexplained"] > SAME
     rest = f", except for {100 * row['unexplained']:.1g} % of their squared norm" if nearly else ""
     return (

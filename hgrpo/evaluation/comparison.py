@@ -1,9 +1,10 @@
 """Compares the arms of a study: computes paired differences and verdicts from episodes.
 
-A study declares its endpoint before it runs. The endpoint defines which rounds' greedy evaluations
-on the test panel count (`endpoint.rounds_read`), and whether an episode is scored by its success or
-its return. For each seed, a task's score is its mean over these rounds. Two questions are answered
-by families of comparisons, paired by seed and task, with Holm's correction within each family:
+A study declares its endpoint before it runs. The endpoint defines a set of rounds
+(`endpoint.rounds_read`), and whether an episode is scored by its success or its return. For each
+seed, a task's score is the mean over the greedy test evaluations after these rounds. Each of two
+questions is answered by a family of comparisons, which are paired by seed and task. Holm's
+correction is applied within each family:
 
 1. Does a trained arm differ from the reference arm (flatGRPO)?
 2. Does a trained arm beat the supervised policy at the supervised policy's best temperature? This
@@ -50,7 +51,7 @@ class Comparison:
         temperatures: results of the untrained arm, one row per panel and temperature.
         rounds: greedy success per arm, round and panel; `rounds_by_seed` has one row per seed.
         best_rounds: each arm's best and last round on the test panel, one row per arm.
-        first_rounds, thresholds: time to each score threshold, of each run and of each arm.
+        first_rounds: time of each run to each score threshold; `thresholds` is the same by arm.
         seeds_needed: number of seeds required to detect given differences; see `power`.
         gates: results of the declared gates on controls; see `gates.judge`.
         best_temperature: best temperature of the untrained arm on validation; None if there is no
@@ -107,10 +108,9 @@ def compare(
             Without this table, no thresholds are computed and the endpoint cannot be a budget.
 
     Raises:
-        UserError: an episode appears twice, panels differ or are incomplete, the reference arm or
-            the endpoint's test episodes of an arm are missing, the untrained arm has no validation
-            episodes, runs have different numbers of rounds, the budget ends before or after a
-            run's rounds, or the two arms of a pair have different seeds.
+        UserError: episodes are missing or duplicated, panels differ, runs have different numbers of
+            rounds, the endpoint's budget ends before or after a run's rounds, or the two arms of a
+            pair have different seeds.
     """
     check_episodes(episodes)
     play = pd.DataFrame(columns=thresholds.PLAY) if play is None else play
@@ -211,9 +211,10 @@ def _first_rounds(
     best_temperature: float | None,
     protocol: Protocol,
 ) -> pd.DataFrame:
-    """Round in which each run first reached each threshold, declared or derived.
+    """Round in which each run first reached each threshold.
 
-    The table is empty if `play` is empty or all derived thresholds are 0.
+    If the study declares no thresholds, they are derived from its scores. The table is empty if
+    `play` is empty or all derived thresholds are 0.
     """
     if play.empty:
         return pd.DataFrame()
@@ -254,7 +255,7 @@ def _last_rounds(episodes: pd.DataFrame, trained: Sequence[str]) -> dict[str, in
         last[method] = int(ends.iloc[0])
     if len(set(last.values())) > 1:
         rounds = ", ".join(f"{name}: {end}" for name, end in last.items())
-        raise UserError(f"arms end at different rounds ({rounds}); train all for the same number")
+        raise UserError(f"arms end at different rounds ({rounds}); train all to the same round")
     return last
 
 

@@ -1,8 +1,8 @@
 """Computes rank correlations between methods' credit, and checks the sums of each method's credit.
 
 The credit of a method is a float64 array over the concatenated turns of N trajectories. `lengths`,
-int [N], contains their numbers of turns. If a method assigned no credit to a trajectory, the credit
-of all its turns is NaN.
+int [N], contains the number of turns of each trajectory. If a method assigned no credit to a
+trajectory, the credit of all turns in the trajectory is NaN.
 """
 
 from collections.abc import Mapping
@@ -53,7 +53,7 @@ def rank_scores(credit: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Ranks of turns within each trajectory, centred and scaled to unit length, [turns].
 
     Within a trajectory, the dot product of two methods' scaled ranks is their Spearman correlation.
-    Scaled ranks are 0 if a trajectory's credit does not vary, and NaN if any of it is NaN.
+    Scaled ranks are 0 in trajectories with constant credit, and NaN in those with NaN credit.
     """
     if not len(credit):
         return np.zeros(0)
@@ -64,8 +64,8 @@ def rank_scores(credit: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 def within(first: np.ndarray, second: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Spearman's correlation within each trajectory in which both methods' credit varies.
 
-    `first` and `second` are from `rank_scores`. Summing their products is much faster than one call
-    of scipy's function per trajectory.
+    `first` and `second` are results of `rank_scores`. Dot products of these scores are much faster
+    than one call of scipy's function per trajectory.
     """
     lengths = lengths[lengths > 0]
     if not len(lengths):

@@ -57,7 +57,7 @@ class Factorial:
 
 
 def alpha_sweep(methods: Mapping[str, Mapping]) -> dict[str, float]:
-    """Map each trained arm to its alpha, ascending; empty if the trained arms do not form a sweep.
+    """Map trained arms to alpha, in ascending order of alpha; empty if they do not form a sweep.
 
     A sweep has at least three arms, which have distinct values of alpha and otherwise equal
     settings, except for names and labels. An arm with alpha 1 (flat GRPO) may also differ in
@@ -100,7 +100,7 @@ def factorial(methods: Mapping[str, Mapping], reference: str) -> Factorial | Non
 
 
 def with_figure(methods: Mapping[str, Mapping], figure: str) -> list[str]:
-    """Trained arms whose credit assigner declares the given figure."""
+    """Trained arms whose credit assigner has `figure` in its `figures`."""
     return [
         name
         for name, arm in trained(methods).items()
@@ -123,10 +123,10 @@ def trained(methods: Mapping[str, Mapping]) -> dict[str, Mapping]:
 
 
 def doses(methods: Mapping[str, Mapping]) -> dict[str, float]:
-    """Map each trained arm to the correlation of its credit with the oracle's, ascending.
+    """Map trained arms to the correlation of their credit with the oracle's credit.
 
-    The result is empty if there are fewer than two distinct correlations. `methods`
-    (arm -> settings) is from `hgrpo.stages.comparison.comparison`.
+    Arms are in ascending order of this correlation. The result is empty if there are fewer than two
+    distinct correlations. `methods` (arm -> settings) is from `hgrpo.stages.comparison.comparison`.
     """
     correlations = {
         name: CreditConfig(**arm["credit"]).declared.correlation_with_oracle

@@ -32,7 +32,7 @@ class Difference:
     Attributes:
         mine, theirs: scores [seeds, tasks] of the method and its baseline. If the baseline has an
             A/A twin, `theirs` is the mean of the baseline's and the twin's scores.
-        tables: scores [seeds, tasks] of the baseline and, if it has one, of its twin.
+        tables: scores [seeds, tasks] of the baseline and of the baseline's twin, if there is one.
         of_runs: between-run variance of the mean difference.
     """
 
@@ -49,7 +49,7 @@ class Runs:
 
     Attributes:
         trained: names of the trained arms.
-        twin: A/A twin whose runs are pooled with the reference's, or None.
+        twin: A/A twin whose runs are pooled with those of the reference arm, or None.
     """
 
     played: Played
@@ -60,7 +60,7 @@ class Runs:
     level: float
 
     def difference(self, method: str, baseline: Arm) -> Difference:
-        """Score of the method's greedy play minus the baseline's, paired by seed and task."""
+        """Difference between the method's greedy score and the baseline's, by seed and task."""
         seeds = self.played[method, GREEDY].seeds
         mine, theirs = self._table((method, GREEDY)), self._table(baseline)
         tables = (theirs,)
@@ -89,7 +89,7 @@ class Runs:
     def _originals(self, names: Sequence[str]) -> dict[str, str]:
         """Map each arm to the first arm with the same scores, so that duplicates count once."""
         first: dict[bytes, str] = {}
-        # The reference comes first, so that no arm with the same scores replaces it.
+        # The reference comes first, so that it is kept if other arms have the same scores.
         for name in sorted(names, key=lambda name: name != self.reference):
             first.setdefault(self._table((name, GREEDY)).tobytes(), name)
         return {name: first[self._table((name, GREEDY)).tobytes()] for name in names}
@@ -113,7 +113,7 @@ def variance_of_runs(
 def contrast(
     tables: Mapping[str, np.ndarray], weights: Mapping[str, float], score: Score, level: float
 ) -> Estimate:
-    """Contrast of arms' scores (weights sum to 0), with its interval.
+    """Estimate a contrast: a weighted sum of the arms' scores, with weights that sum to 0.
 
     Args:
         tables: arm -> scores [seeds, tasks], for all arms.

@@ -19,11 +19,12 @@ def responses(comparison: Comparison, known: Mapping[str, float]) -> pd.DataFram
     Returns:
         Columns measure, threshold, method, correlation, seed, value, lower, upper, reached,
         n_seeds, steps, steps_lower and steps_upper. `measure` is `ENDPOINT`, or `TRAJECTORIES` for
-        the time to a threshold. Rows without a seed contain the arm's mean and its interval. For
-        times, this is the restricted mean (`thresholds.summary`), and `reached` is the number of
-        runs that reached the threshold. A run that did not reach it by the common horizon has
-        `reached` 0 and the horizon as `value`. `correlation` is NaN for the reference. `steps` is
-        NaN for the endpoint, and for arms that are not in the protocol's `step_trajectories`.
+        the number of trajectories until a threshold was reached. Rows without a seed contain the
+        arm's mean and its interval. With `TRAJECTORIES`, this is the restricted mean
+        (`thresholds.summary`), and `reached` is the number of runs that reached the threshold. A
+        run that did not reach the threshold by the common horizon has `reached` 0 and the horizon
+        as `value`. `correlation` is NaN for the reference. `steps` is NaN for the endpoint, and for
+        arms that are not in the protocol's `step_trajectories`.
     """
     arms = {**known, comparison.protocol.reference: float("nan")}
     rows = [*_endpoint(comparison), *_times(comparison)]
@@ -50,7 +51,6 @@ def _endpoint(comparison: Comparison) -> Iterator[dict]:
 
 
 def _times(comparison: Comparison) -> Iterator[dict]:
-    """Restricted means of the arms, and times of the runs."""
     for row in comparison.thresholds.to_dict("records"):
         columns = {
             name: row[name] for name in ("threshold", "lower", "upper", "reached", "n_seeds")

@@ -1,4 +1,4 @@
-"""Determines which rounds' evaluations are averaged to get an arm's score at the endpoint."""
+"""Determines the rounds whose evaluations are averaged to get an arm's score at the endpoint."""
 
 from collections.abc import Sequence
 
@@ -38,7 +38,7 @@ def round_within(budget: int, played: Sequence[int]) -> int:
 
 
 def check_budget(budget: int, rounds: int, trajectories: int) -> None:
-    """Reject a budget that is smaller than an arm's first round or may exceed its last round.
+    """Check that a budget of trajectories ends within an arm's rounds of training.
 
     Args:
         budget: number of trajectories.

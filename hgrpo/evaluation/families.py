@@ -84,7 +84,7 @@ def _with_repeats(table: pd.DataFrame, estimates: Sequence[Estimate], level: flo
 
 
 def for_the_record(runs: Runs, methods: Sequence[str], baseline: Arm) -> list[dict]:
-    """Paired differences for an endpoint or score that was not declared, without verdicts."""
+    """Paired differences, without verdicts, for an undeclared endpoint or score."""
     return [
         _pair(method, baseline) | runs.difference(method, baseline).estimate.columns("difference")
         for method in methods
@@ -96,7 +96,6 @@ def _pair(method: str, baseline: Arm) -> dict:
 
 
 def _check_pairs(method: str, mine: Outcomes, baseline: str, theirs: Outcomes) -> None:
-    """Raise a UserError unless both arms have the same seeds; `check_episodes` checks tasks."""
     missing = [f"{baseline} seed {seed}" for seed in mine.seeds if seed not in theirs.seeds]
     missing += [f"{method} seed {seed}" for seed in theirs.seeds if seed not in mine.seeds]
     if missing:

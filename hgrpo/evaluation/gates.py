@@ -3,8 +3,8 @@
 A gate is a claim about a control arm's difference from the reference at the declared endpoint. If a
 gate fails, the study's other comparisons prove little. Gates use intervals without Holm's
 correction, because each gate is a separate claim and all gates are reported. The power of a gate is
-the probability that it passes if the control works, or, if the gate claims that there is no
-difference, that it fails at a given true difference.
+the probability that the gate passes if the control works. For `not_above` and `no_difference`, the
+power is the probability that the gate fails at a given true difference.
 """
 
 from collections.abc import Sequence
@@ -79,8 +79,8 @@ class Gate(Strict):
     def power(self, error: float, freedom: float, level: float) -> float:
         """Power of the gate in a repeat of the study; NaN if `error` or `freedom` is unknown.
 
-        The difference in the repeat is normal with standard deviation `error`. Its estimated
-        squared standard error is an independent scaled chi-squared variable with `freedom` degrees
+        The difference in the repeat is normal with standard deviation `error`. The estimate of
+        `error`^2 in the repeat is an independent scaled chi-squared variable with `freedom` degrees
         of freedom.
         """
         import numpy as np
@@ -105,7 +105,7 @@ class Gate(Strict):
 
 
 def judge(gates: Sequence[Gate], against_reference: "pd.DataFrame", level: float) -> "pd.DataFrame":
-    """Decide each gate, one row per gate.
+    """Return the result of each gate, one row per gate.
 
     Args:
         against_reference: the table of `Comparison`.

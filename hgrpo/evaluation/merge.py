@@ -47,7 +47,7 @@ def _read_episodes(path: Path) -> pd.DataFrame:
 
 
 def check_episodes(frame: pd.DataFrame) -> None:
-    """Raise a UserError unless each evaluation of a panel plays the same tasks, each once."""
+    """Raise a UserError unless all evaluations of a panel contain the same tasks, once each."""
     twice = frame[frame.duplicated([*EVALUATION, "task_id"])]
     if len(twice):
         *key, task = twice[[*EVALUATION, "task_id"]].iloc[0]
@@ -57,7 +57,6 @@ def check_episodes(frame: pd.DataFrame) -> None:
 
 
 def _check_panel(panel: str, episodes: pd.DataFrame) -> None:
-    """Raise a UserError if two evaluations of the panel have different tasks."""
     hashes = {
         key: group.set_index("task_id")["content_hash"].sort_index()
         for key, group in episodes.groupby(EVALUATION, sort=True)

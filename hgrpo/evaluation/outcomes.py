@@ -18,7 +18,7 @@ SCORE_COLUMNS: dict[Score, str] = {"success": "success", "return": "mean_return"
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Success (0 or 1) and returns as tables [seeds, tasks]; both axes are sorted."""
+    """Success (0 or 1) and returns as tables [seeds, tasks], with sorted seeds and tasks."""
 
     success: np.ndarray
     returns: np.ndarray
@@ -63,7 +63,7 @@ def mean_outcomes(
         lacking = [f", seed {seed}" for seed in seeds if seed not in played.seeds]
         raise UserError(
             f"{method}: no test episodes of round {number}{''.join(lacking[:1])} at temperature "
-            f"{temperature:g}; an endpoint requires them"
+            f"{temperature:g}; they are required for an endpoint"
         )
     return Outcomes(
         np.mean([played.success for played in by_round.values()], axis=0),

@@ -1,6 +1,6 @@
-"""Intervals and tests for one value per seed. They ignore the sampling of tasks.
+"""Intervals and tests for one value per seed. The sampling of tasks is not taken into account.
 
-Two arms are compared by their differences, paired by seed.
+To compare two arms, pass their differences, paired by seed.
 """
 
 import numpy as np
@@ -43,7 +43,7 @@ def seed_bootstrap(
     seeds, mean = len(values), values.mean()
     weights = rng.multinomial(seeds, np.full(seeds, 1 / seeds), replicates) / seeds
     means = weights @ values
-    # Ties with the sample mean count half. Without this, the mean of few seeds would seem biased.
+    # With few seeds, many resamples have exactly the sample mean. Half of them count as below it.
     below = ((means < mean).mean() + (means <= mean).mean()) / 2
     bias = stats.norm.ppf(below)
     apart = values - mean
@@ -57,7 +57,7 @@ def seed_bootstrap(
 def equivalence(values: np.ndarray, margin: float) -> float:
     """p-value of two one-sided t tests (TOST) for a mean of `values` [seeds] within +-margin.
 
-    It is the larger p-value of the two tests, and 1 if there is one seed. A small p-value is
+    The result is the larger p-value of the two tests, or 1 with one seed. A small p-value is
     evidence that the true mean is less than `margin` from 0. Source: Schuirmann 1987, "A Comparison
     of the Two One-Sided Tests Procedure and the Power Approach"
     (https://doi.org/10.1007/BF01068419).

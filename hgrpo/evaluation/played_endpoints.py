@@ -68,8 +68,8 @@ def played_endpoints(
         play: cumulative number of trajectories of each run by round, required for a budget.
 
     Raises:
-        UserError: the budget ends after a run's last round, or before its first round without an
-            untrained arm; or episodes or `play` are missing.
+        UserError: episodes or `play` are missing, the budget ends after a run's last round, or it
+            ends before a run's first round and there is no untrained arm.
     """
     test = episodes[episodes["panel"] == TEST]
     endpoints: dict[str, Endpoint] = {
@@ -128,7 +128,7 @@ def _at_budget(
         mine = play[(play["method"] == method) & (play["seed"] == seed)].sort_values("round")
         run = f"{method}, seed {seed}"
         if mine.empty:
-            raise UserError(f"{run}: train logs are missing; a budget requires them")
+            raise UserError(f"{run}: train logs are missing; they are required for a budget")
         try:
             number = round_within(budget, mine["trajectories"].astype(int).tolist())
         except ValueError as error:
@@ -136,7 +136,7 @@ def _at_budget(
         if not number and protocol.untrained not in last:
             raise UserError(
                 f"--config: endpoint: {run}: the first round exceeds {budget:,} trajectories, and "
-                "the study has no untrained arm to use instead"
+                "the study has no untrained arm that could be used in its place"
             )
         arm, number = (method, number) if number else (protocol.untrained, last[protocol.untrained])
         chosen = select(test, arm, number, GREEDY)

@@ -1,8 +1,8 @@
 """Minimum detectable effects, and the number of seeds required to detect a given difference.
 
-All functions are about the power of the t test in `differences`. Its statistic has a noncentral t
-distribution with the true difference divided by its standard error as noncentrality. Unknown true
-values are replaced by a study's estimates.
+All functions are about the power of the t test in `differences`. The test statistic has a
+noncentral t distribution. The noncentrality parameter is the true difference divided by its
+standard error. Unknown true values are replaced by a study's estimates.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from hgrpo.evaluation.statistics import FEWEST_SEEDS, LEVEL, Estimate
 
 POWER = 0.8
 DIFFERENCES = (0.03, 0.05, 0.10)
-# Upper limit of the search for a number of seeds, because more seeds would be impractical.
+# Largest number of seeds to consider, because more seeds would be impractical.
 MOST_SEEDS = 200
 # Smaller variances between runs are treated as floating-point errors.
 _ROUNDING = 1e-18
@@ -24,7 +24,7 @@ _ROUNDING = 1e-18
 
 @dataclass(frozen=True)
 class Spread:
-    """Components of the standard error of a mean difference [seeds, tasks].
+    """Components of the standard error of a mean difference over seeds and tasks.
 
     Attributes:
         runs: between-run variance of a single seed's difference, from all arms (`run_spread`).
@@ -85,7 +85,7 @@ def critical(
 ) -> np.ndarray | float:
     """Critical t value of the first step of Holm's method, for `family` comparisons.
 
-    If only one arm of the family truly differs, it is detected only if it passes this step.
+    If only one arm of the family truly differs, its difference must pass this step to be detected.
     """
     return stats.t.isf((1 - level) / 2 / family, freedom)
 
@@ -118,7 +118,7 @@ def repeats_alike(estimate: Estimate, verdict: str, family: int, level: float = 
 
 
 def spread(differences: np.ndarray, of_runs: float, freedom: float) -> Spread:
-    """Components of a difference's standard error, from its table [seeds >= 2, tasks >= 2].
+    """Compute the components from a table of paired differences [seeds >= 2, tasks >= 2].
 
     `tasks` and `residual` are estimated from a two-way layout with one observation per cell. The
     residual variance r is the residual mean square. The task variance is the variance of the tasks'
@@ -145,7 +145,7 @@ def spread(differences: np.ndarray, of_runs: float, freedom: float) -> Spread:
 
 
 def pooled(spreads: Sequence[Spread]) -> Spread:
-    """Average of each component over comparisons on the same tasks."""
+    """Average each component over comparisons, all of which have the same tasks."""
     parts = [(each.runs, each.tasks, each.residual, each.freedom) for each in spreads]
     runs, tasks, residual, freedom = map(float, np.mean(parts, axis=0))
     return Spread(runs, tasks, residual, spreads[0].n_tasks, freedom)
@@ -154,10 +154,10 @@ def pooled(spreads: Sequence[Spread]) -> Spread:
 def seeds_needed(
     components: Spread, difference: float, family: int = 1, level: float = LEVEL
 ) -> int | None:
-    """Smallest number of seeds that detects a difference with power `POWER`.
+    """Smallest number of seeds with which a difference is detected with power `POWER`.
 
-    It is at least `FEWEST_SEEDS`, because there is no verdict with fewer seeds. It is None if
-    `MOST_SEEDS` seeds are too few. `family` and `level` are as in `critical`.
+    The number is at least `FEWEST_SEEDS`, because there is no verdict with fewer seeds. It is None
+    if `MOST_SEEDS` seeds are too few. `family` and `level` are as in `critical`.
     """
     numbers = np.arange(FEWEST_SEEDS, MOST_SEEDS + 1)
     enough = detectable(*components.error(numbers), family, level) <= difference

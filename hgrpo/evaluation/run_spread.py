@@ -6,12 +6,12 @@ The runs of a study form a table of arms by seeds. The model is
 
 where all arms share the shift, because they share the seed's random numbers. The few runs of one
 arm give a poor estimate of its noise: if they happen to agree, any difference seems significant.
-The noise variance is therefore the residual mean square of the whole table, with
-(arms - 1) (seeds - 1) degrees of freedom. If an arm's own variance is larger, it is used instead.
-It has its own degrees of freedom if it is significantly larger (F test at 5 %). For the baseline,
-which is in all comparisons of a family, it has them whenever it is larger. We simulated this rule
-(docs/statistics.md). Source of the mean squares: Searle, Casella and McCulloch 1992, Variance
-Components, chapter 4.
+The noise variance is therefore the residual mean square of the whole table (the pooled variance),
+with (arms - 1) (seeds - 1) degrees of freedom. For an arm whose own variance is larger, its own
+variance is used instead, but with seeds - 1 degrees of freedom only if it is significantly larger
+(F test at 5 %). For the baseline, which is in all comparisons of a family, significance is not
+required. We simulated this rule (docs/statistics.md). Source of the mean squares: Searle, Casella
+and McCulloch 1992, Variance Components, chapter 4.
 
 Arrays may have leading axes of independent repeats.
 """
@@ -51,7 +51,7 @@ class RunSpread:
     twin: np.ndarray | None = None
 
     def difference(self, arm: np.ndarray | int, baseline: int) -> tuple[np.ndarray, np.ndarray]:
-        """Variance of the mean difference of two arms over the seeds, and its degrees of freedom.
+        """Variance of the difference between two arms' means, and its degrees of freedom.
 
         Args:
             arm: index of the arm, or of each arm [m].
@@ -62,9 +62,10 @@ class RunSpread:
         return self._combined(self._of(arm), theirs)
 
     def from_both(self, arm: np.ndarray | int, reference: int) -> tuple[np.ndarray, np.ndarray]:
-        """Like `difference`, with the mean of the reference and its twin as baseline.
+        """Like `difference`, but the baseline is the mean of the reference and its twin.
 
-        Half of the arm's shift for a seed cancels, and half of the twin's own shift is added.
+        The arm and the reference have the same shift, so that half of it cancels in the difference.
+        The difference also contains half of the twin's shift, which is independent.
         """
         both = (self.arms[..., [reference]] + self.twin[..., None]) / 4
         noisier = self.noisier[..., [reference]] | (self.twin > self.pooled)[..., None]
@@ -72,7 +73,7 @@ class RunSpread:
         return self._combined(self._of(arm), theirs, shifts=0.5)
 
     def of_twin(self, reference: int) -> tuple[np.ndarray, np.ndarray]:
-        """Like `difference`, for the twin and its reference, whose shifts are independent."""
+        """Like `difference`, but for the reference and its twin, whose shifts are independent."""
         both = self.arms[..., [reference]] + self.twin[..., None]
         return self._combined((both, np.array(2 * (self.n_seeds - 1))), shifts=2)
 
@@ -97,9 +98,9 @@ class RunSpread:
         """Sum of variances divided by the number of seeds, with Satterthwaite's degrees of freedom.
 
         Args:
-            terms: pairs (variance, degrees of freedom). 0 degrees of freedom mark terms that use
-                the pooled variance and are therefore not independent of each other.
-            shifts: factor of the variance of the seeds' shifts.
+            terms: pairs (variance, degrees of freedom). Terms that depend on the pooled variance,
+                and are therefore not independent of each other, have 0 degrees of freedom.
+            shifts: factor by which the variance of the seeds' shifts is multiplied.
         """
         shift = shifts * self.seeds[..., None]
         total = sum((variance for variance, _ in terms), shift)
@@ -131,7 +132,7 @@ def run_spread(runs: np.ndarray, twin: np.ndarray | None = None) -> RunSpread:
     arms = np.broadcast_to(pooled[..., None], of_arms.shape)
     noisier = wide = np.zeros(of_arms.shape, bool)
     if n_arms > 2:
-        # An arm's residuals also contain some noise of other arms, from the means of the seeds.
+        # An arm's residuals also contain noise of other arms, through the means over arms.
         alone = (of_arms - pooled[..., None] / n_arms) * n_arms / (n_arms - 2)
         noisier = alone > arms
         wide = alone > arms * stats.f.ppf(WIDE, n_seeds - 1, freedom)

@@ -84,7 +84,7 @@ class StatisticsConfig(Strict):
     @field_validator("endpoint", mode="before")
     @classmethod
     def _is_an_endpoint(cls, value: object) -> object:
-        """Check each form separately, because pydantic would report an error for every form."""
+        """Check the type first, because pydantic would report one error per type of `Endpoint`."""
         if isinstance(value, Mapping):
             try:
                 return Budget.model_validate(value)

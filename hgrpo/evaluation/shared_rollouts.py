@@ -27,7 +27,7 @@ _AT_ONCE = 16
 
 @dataclass
 class Computation:
-    """One run of an assigner on the rollouts, for all methods with its settings and fitted model.
+    """The credit of all methods with the same assigner settings and the same fitted model.
 
     Attributes:
         methods: names of the methods that share this credit, in the order of `computations`.
@@ -74,7 +74,7 @@ class SharedRollouts:
 
     @cached_property
     def named(self) -> list[Group]:
-        """The groups as input of assigners, each with the name of its random stream in the run."""
+        """The groups as input of assigners, with the names of the random streams of their run."""
         named = []
         for group in self.stored:
             step = training_step(self.seed, group.round, group.step, self.own_stream)
@@ -102,7 +102,7 @@ class SharedRollouts:
         return [self.stored[group].step for group in self.groups]
 
     def sums(self, name: SumsTo) -> np.ndarray:
-        """Expected sum of each trajectory's credit, its return or its progress, float64 [N]."""
+        """Return the expected sum of each trajectory's credit: its return or progress, [N]."""
         if name == "return":
             return np.array([trajectory.env_return for trajectory in self.trajectories])
         return np.array([sum(turn.progress for turn in t.turns) for t in self.trajectories])
@@ -138,7 +138,7 @@ def compute(
     """Compute the credit, and store it in `computation`.
 
     Only a note is stored, without credit, if the assigner plays episodes and `groups` is empty, or
-    if the assigner declares `may_be_unreachable` and raises a UserError.
+    if the assigner raises a UserError and has `may_be_unreachable`.
 
     Args:
         groups: from `groups_for`, the first groups of `rollouts`.
@@ -146,9 +146,9 @@ def compute(
         on_done: called after each call of the assigner, with its number of trajectories.
 
     Raises:
-        UserError: a fitted model is missing or damaged, the rollouts cannot be replayed, or the
-            credit is not finite or does not match the turns. Not raised if the assigner declares
-            `may_be_unreachable`.
+        UserError: the assigner does not have `may_be_unreachable`, and a fitted model is missing or
+            damaged, the rollouts cannot be replayed, or the credit is not finite or does not match
+            the turns.
     """
     declared = computation.declared
     if declared.plays:
@@ -159,7 +159,7 @@ def compute(
     try:
         assigner = make_assigner(computation.credit, replace(context, fitted=computation.fitted))
         if not declared.reads_embeddings:
-            # Copied, because an assigner may store embeddings in the turns, and TurnRD reads those.
+            # Copy the turns, so that embeddings stored by this assigner do not affect TurnRD.
             groups = [_copied(group) for group in groups]
         began = time.perf_counter()
         rows = []

@@ -3,8 +3,8 @@
 All seeds play the same panel, so outcomes form a crossed table [seeds, tasks]. Both the seeds and
 the tasks are random samples. A two-level bootstrap, the usual method, resamples both. With one to
 five seeds, its intervals are too narrow, because resampling S seeds shrinks the variance of their
-mean by the factor (S - 1) / S. The interval of a single arm's rate also has two levels, but uses
-unbiased variances and a t quantile:
+mean by the factor (S - 1) / S. The interval of a single arm's rate also takes both into account,
+but uses unbiased variances and a t quantile:
 
     se^2 = s^2(seed means) / S + s^2(task means) / n,
     df   = se^4 / (v_seeds^2 / (S - 1) + v_tasks^2 / (n - 1)),
@@ -31,14 +31,14 @@ from statsmodels.stats.proportion import proportion_confint
 
 LEVEL = 0.95
 ALPHA = 0.05
-# With fewer seeds, every analysis in `benchmarks/verdicts.py` exceeds the error level in some
-# scenario, or misses differences of typical size (docs/statistics.md).
+# With fewer seeds, every analysis in `benchmarks/verdicts.py` has too many errors in some scenario,
+# or does not detect differences of typical size (docs/statistics.md).
 FEWEST_SEEDS = 5
 # Verdicts of a significant difference.
 DECIDED = ("better", "worse")
-# Columns omitted with one seed, because they would make a single run look conclusive.
+# Columns that are NaN with one seed, because they would make a single run look conclusive.
 _OF_TASKS_ALONE = ("standard_error", "degrees_of_freedom")
-# Columns omitted with too few seeds, because they would make a comparison look conclusive.
+# Columns that are NaN with too few seeds, because they would make a comparison look conclusive.
 _OF_VERDICTS = ("p_value", "p_holm")
 
 
@@ -223,8 +223,8 @@ def verdict(mean: float, adjusted_p: float, n_seeds: int, alpha: float = ALPHA) 
 def with_verdicts(table: pd.DataFrame, level: float) -> pd.DataFrame:
     """Add `p_holm` and `verdict` to a family's table with difference, n_seeds and p_value.
 
-    With fewer than `FEWEST_SEEDS` seeds, the p-values become NaN. With one seed, the columns that
-    are based on tasks only also become NaN.
+    With fewer than `FEWEST_SEEDS` seeds, the p-values become NaN. With one seed, the standard error
+    and its degrees of freedom also become NaN, because they are estimated from tasks only.
     """
     table = table.assign(p_holm=holm(table["p_value"].tolist()))
     rows = zip(table["difference"], table["p_holm"], table["n_seeds"], strict=True)

@@ -4,7 +4,7 @@ A run's time to a threshold is the number of trajectories, including continuatio
 (`hgrpo.trajectories.log_row`), up to the end of the first round whose greedy test score is at least
 the threshold. The common horizon is the end of the run with the fewest trajectories. Runs that have
 not reached the threshold by then are censored at the horizon. Censoring is taken into account by
-the Kaplan-Meier estimator and by the restricted mean. Times have no verdicts.
+the Kaplan-Meier estimator and by the restricted mean. No verdicts are derived from these times.
 
 Sources: Kaplan and Meier 1958, "Nonparametric Estimation from Incomplete Observations"
 (https://doi.org/10.1080/01621459.1958.10501452); Royston and Parmar 2013, "Restricted mean survival
@@ -51,9 +51,10 @@ def first_rounds(
         play: cumulative counts at the end of each round, with the columns `PLAY`.
 
     Returns:
-        Columns threshold, method, seed, reached, round, trajectories, replies and end. `end` is the
-        run's total number of trajectories. `round`, `trajectories` and `replies` are those when the
-        run reached the threshold, or at the end of a run that did not reach it.
+        Columns threshold, method, seed, reached, round, trajectories, replies and end. `round` is
+        the round in which the run reached the threshold, or the last round if the run did not reach
+        it. `trajectories` and `replies` are the counts at the end of this round. `end` is the run's
+        total number of trajectories.
     """
     rows = []
     played = play.set_index(PLAY[:3])[PLAY[3:]]
@@ -79,16 +80,16 @@ def first_rounds(
 
 
 def curve(times: Sequence[float], reached: Sequence[bool]) -> tuple[np.ndarray, np.ndarray]:
-    """Kaplan-Meier curve: times at which it drops, and share of runs still below the threshold.
+    """Return the times and values of the steps of a Kaplan-Meier curve, starting at time 0.
 
-    The first time is 0, where the share is 1.
+    The value is the estimated share of runs that have not yet reached the threshold.
     """
     estimate = SurvfuncRight(np.asarray(times, float), np.asarray(reached, int))
     return np.r_[0.0, estimate.surv_times], np.r_[1.0, estimate.surv_prob]
 
 
 def restricted_mean(times: Sequence[float], reached: Sequence[bool], horizon: float) -> float:
-    """Area under `curve` up to the horizon: mean time to the threshold, at most the horizon."""
+    """Restricted mean time to the threshold: the area under `curve` up to the horizon."""
     steps, shares = curve(times, reached)
     inside = steps < horizon
     widths = np.diff(np.r_[steps[inside], horizon])
@@ -154,7 +155,7 @@ def curves(first: pd.DataFrame) -> pd.DataFrame:
 
 
 def common_horizon(first: pd.DataFrame) -> float:
-    """Number of trajectories reached by all runs; `first` is from `first_rounds`."""
+    """Number of trajectories in the run with the fewest; `first` is from `first_rounds`."""
     return float(first["end"].min())
 
 

@@ -1,4 +1,4 @@
-"""Log entries about the step advantage, such as its correlation with GiGPO's step advantage."""
+"""Diagnostics of the step advantage, such as its correlation with GiGPO's step advantage."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class Correlation:
         self._moments += rows @ rows.T
 
     def value(self) -> float | None:
-        """Return the correlation so far; None if a series is constant."""
+        """Return the correlation over all chunks so far, or None if either series is constant."""
         n = max(self._moments[0, 0], 1.0)
         mean = self._moments[0, 1:] / n
         covariance = self._moments[1:, 1:] / n - np.outer(mean, mean)
@@ -33,7 +33,7 @@ class Correlation:
 
 
 class Tally:
-    """Accumulates log entries about the groups that were credited since the last report."""
+    """Accumulates diagnostics of the groups whose credit was computed since the last report."""
 
     def __init__(self, settings: Settings) -> None:
         self._weight = settings.trajectory.weight
@@ -54,11 +54,11 @@ class Tally:
 
         Args:
             turns: the group's turns.
-            graph: the graph whose states and transitions are counted.
-            parts: scaled credits of each term.
-            step: step advantage [N], from `mixed`.
+            graph: the state graph that determines visits and successors.
+            parts: the scaled credits of every term.
+            step: step advantage [N], as returned by `mixed`.
             gigpo: GiGPO's step advantage on the same graph, [N].
-            grpo: advantage of each turn's rollout, [N].
+            grpo: trajectory advantage of each turn's rollout, [N].
         """
         visits = np.bincount(graph.state, minlength=graph.n_states)
         first = np.unique(graph.transition[graph.counted], return_index=True)[1]
@@ -83,11 +83,11 @@ class Tally:
         - `step_nonzero_share`: share of turns with a nonzero step advantage
         - `state_single_share`: share of turns in a state with a single visit
         - `state_one_rollout_share`: share of turns in a state that only one rollout visited
-        - `step_floored_share`: share of turns at which any term divided by the floor
+        - `step_floored_share`: share of turns at which any term's credit was divided by `floor`
         - `action_stochastic_share`: share of (state, action) pairs with several successors
         - `step_to_trajectory`: mean |step advantage| / mean |weighted trajectory advantage|
         - `step_corr_gigpo`: Pearson correlation with GiGPO's step advantage on the same graph
-        - `step_corr_grpo`: Pearson correlation of step and trajectory advantage
+        - `step_corr_grpo`: Pearson correlation with the trajectory advantage
         """
         sums = self._sums
         if not sums["turns"]:

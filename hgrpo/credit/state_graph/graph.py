@@ -1,8 +1,7 @@
-"""A group's turns as arrays, and its graph of states, with one transition per turn.
+"""Represents a group of rollouts as arrays of turns and as a graph of states.
 
-N(s, a, x) is the number of turns in which action a led from state s to state x, including repeated
-visits within a rollout. It is not stored, because a sum over turns contains each transition
-N(s, a, x) times.
+The graph has one transition per turn. It does not store N(s, a, x), the number of turns in which
+action a led from state s to state x: a sum over turns contains each transition N(s, a, x) times.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -55,7 +54,7 @@ def action_key(action: str) -> str:
 
 
 def numbered(labels: Iterable[Hashable]) -> np.ndarray:
-    """Number distinct labels 0, 1, ... in order of first appearance; return each number, [N]."""
+    """Return an integer per label, [N]. Distinct labels get 0, 1, ... in order of appearance."""
     known: dict[Hashable, int] = {}
     return np.array([known.setdefault(label, len(known)) for label in labels], dtype=np.int64)
 
@@ -107,12 +106,12 @@ class Graph:
 
     @cached_property
     def counted(self) -> np.ndarray:
-        """Whether statistics include the turn, because its successor is known, bool [N]."""
+        """Whether each turn has a known successor and is thus included in statistics, bool [N]."""
         return self.successor != UNKNOWN
 
     @cached_property
     def backed_up(self) -> np.ndarray:
-        """Whether Bellman backups use the turn, bool [N]: it is counted, its state not clamped."""
+        """Whether each turn is used in Bellman backups (counted, state not clamped), bool [N]."""
         return self.counted & ~np.isin(self.state, self.clamped)
 
     @cached_property
@@ -133,10 +132,11 @@ class Graph:
         return np.bincount(state_of[state_of != UNKNOWN], minlength=self.n_states)
 
     def shares(self, mu: str) -> np.ndarray:
-        """Weight mu(a|s) P(x|s,a) / N(s,a,x) of each turn, [N]; the weights of a state sum to 1.
+        """Return the weight mu(a|s) P(x|s,a) / N(s,a,x) of each turn, [N].
 
         If mu is `count`, mu(a|s) is the share of the state's counted turns with action a. If mu is
-        `uniform`, all actions in these turns have the same mu(a|s). Other turns have weight 0.
+        `uniform`, mu(a|s) is the same for all actions in the state's counted turns. Turns that are
+        not counted have weight 0. The weights of all turns in a state sum to 1.
         """
         if mu == "count":
             weight = self.visits[self.state]
@@ -147,28 +147,28 @@ class Graph:
 
 
 def sums(values: np.ndarray, bucket: np.ndarray, size: int) -> np.ndarray:
-    """Sum the values [N] of each bucket, float [size]; `bucket`, int [N], is in [0, size)."""
+    """Return the sum of `values` [N] per bucket, [size]; `bucket` is int [N], below `size`."""
     return np.bincount(bucket, weights=values, minlength=size)
 
 
 def means(
     values: np.ndarray, bucket: np.ndarray, size: int, counted: np.ndarray, empty: float = np.nan
 ) -> np.ndarray:
-    """Average the counted values [N] of each bucket, float [size]; `empty` if it has none."""
+    """Return the mean of counted `values` [N] per bucket, [size]; `empty` for empty buckets."""
     total = sums(np.where(counted, values, 0.0), bucket, size)
     number = sums(counted, bucket, size)
     return np.divide(total, number, out=np.full(size, empty), where=number > 0)
 
 
 def first_visits(graph: Graph, turns: Turns) -> Graph:
-    """Return a graph that counts only a rollout's first turn with each (state, action) pair."""
+    """Return a graph that counts only the first turn per rollout and (state, action) pair."""
     rollout_pair = turns.rollout * graph.n_pairs + graph.pair
     first = np.isin(np.arange(len(turns)), np.unique(rollout_pair, return_index=True)[1])
     return replace(graph, successor=np.where(first, graph.successor, UNKNOWN))
 
 
 def observed_ends(turns: Turns, timeout: str, failure: str) -> np.ndarray:
-    """Return indices [E] of those last turns whose successor is an observed state, not a sink."""
+    """Return the last turns of rollouts that end in an observed state, not in a sink, int [E]."""
     rollout = turns.rollout[turns.last]
     stopped, lost = turns.truncated[rollout], ~turns.success[rollout]
     seen = np.where(stopped, timeout in ("observed", "clamp"), failure == "observed")
@@ -182,9 +182,9 @@ def build_graph(
 
     The successor of the last turn of a successful rollout is the success sink. `timeout` determines
     the successor of a truncated rollout's last turn. `failure` determines it for other failed
-    rollouts. Their values are:
+    rollouts. The values of `timeout` and `failure` mean:
     - `fail`, `absorb`: the failure sink.
-    - `observed`: the state observed after the turn. It is a dead end if no other turn starts in it.
+    - `observed`: the state observed after the turn, which is a dead end if no turn starts in it.
     - `clamp`: like `observed`, but the state's Bellman value is 0 (see `Graph.clamped`).
     - `drop`: unknown, so that the turn is not counted.
 

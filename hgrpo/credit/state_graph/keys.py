@@ -1,4 +1,4 @@
-"""State keys, which define whether two turns start in the same state."""
+"""Assigns states to turns. `Key` defines whether two turns start in the same state."""
 
 from collections.abc import Callable, Hashable, Sequence
 from difflib import SequenceMatcher
@@ -37,20 +37,20 @@ def states(
     ended: Sequence[int] = (),
     hidden: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Number the states of turns, ignoring `key.history`.
+    """Return the state of each turn as an integer, ignoring `key.history`.
 
     With `noop: carry`, an inadmissible action does not change the state. The observation after it
     is ignored, because its text may be the same in every state ("Nothing happens.").
 
     Args:
         trajectories: the rollouts of one task, with N turns in total.
-        ended: int [E], indices of trajectories whose final states are also numbered.
-        hidden: float [N, D], the policy's hidden states before the turns' replies. They are used
-            only with `state: hidden`, which does not support `ended`.
+        ended: int [E], indices of trajectories whose final states are also returned.
+        hidden: float [N, D], the policy's hidden state before each turn's reply. It is used only
+            with `state: hidden`, which does not support `ended`.
 
     Returns:
-        Integers [N + E], which are equal for equal states: the states of the turns, followed by the
-        final states of the trajectories in `ended`, in ascending order of their indices.
+        Integers [N + E], which are equal for equal states. The states of the turns are followed by
+        the final states of the trajectories in `ended`, in ascending order of trajectory index.
 
     Raises:
         UserError: the turns have no fingerprints, because the round is from an older version.
@@ -97,7 +97,7 @@ def clusters(texts: set[str], theta: float) -> dict[str, str]:
     result: dict[str, str] = {}
     heads: list[str] = []
     for text in sorted(texts):
-        # Keep the second text fixed, because SequenceMatcher caches its analysis.
+        # SequenceMatcher caches its analysis of the second text, so only the first text changes.
         matcher = SequenceMatcher(None, "", text, autojunk=False)
         for head in heads:
             matcher.set_seq1(head)
@@ -114,10 +114,10 @@ def clusters(texts: set[str], theta: float) -> dict[str, str]:
 def with_history(
     state: np.ndarray, turns: Turns, key: Key, ends: np.ndarray | None = None
 ) -> np.ndarray:
-    """Number sequences that consist of a state and the `key.history` states before it, int [N + E].
+    """Return integers [N + E], which are equal if the last `key.history` + 1 states are equal.
 
-    If a turn has fewer than `key.history` earlier turns, it can be equal only to turns with the
-    same number of earlier turns.
+    A turn with fewer than `key.history` earlier turns can equal only turns with the same number of
+    earlier turns.
 
     Args:
         state: int [N + E], states of the turns, followed by final states after the turns in `ends`.
@@ -146,7 +146,7 @@ def with_history(
 
 
 def cosine_clusters(states: np.ndarray, theta: float) -> np.ndarray:
-    """Cluster the rows of hidden states [N, D] as in BiPACE; returns cluster indices, int [N].
+    """Cluster hidden states [N, D] as in BiPACE, and return the cluster of each row, int [N].
 
     "Bisimulation-Guided Policy Optimization with Action Counterfactual Estimation for LLM Agents",
     https://arxiv.org/abs/2606.25556.

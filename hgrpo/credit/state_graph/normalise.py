@@ -10,7 +10,7 @@ from hgrpo.credit.state_graph.settings import Settings, Term
 EPS = 1e-6
 # Smaller standard deviations are treated as rounding errors of equal values.
 ZERO = 1e-12
-# `gate: sign` replaces smaller absolute credit by 0, so that rounding errors do not become +-1.
+# With `gate: sign`, smaller absolute credits become 0, so that rounding errors do not become +-1.
 ZERO_SIGN = 1e-9
 
 
@@ -20,9 +20,9 @@ class Normalised:
 
     Attributes:
         credit: float [N].
-        present: bool [N], whether the turn's raw credit is defined and, with `scope: state`,
-            whether the turn's state passes the gate.
-        floored: bool [N], whether credit was divided by the floor instead of the deviation.
+        present: bool [N], True if the turn's raw credit is defined and, with `scope: state`, the
+            turn's state passes the gate.
+        floored: bool [N], True if credit was divided by `floor`, not by the standard deviation.
     """
 
     credit: np.ndarray
@@ -31,14 +31,14 @@ class Normalised:
 
 
 def normalise(raw: np.ndarray, graph: Graph, term: Term) -> Normalised:
-    """Scale raw credits by the term's scope, std and gate.
+    """Normalise raw credits [N] as set by the term's `scope`, `std` and `gate`.
 
-    Raw credits [N] of NaN are replaced by 0. Scope `none` does not change any other credit. The
-    other scopes normalise credit over the turns of a state or of the group, with statistics of
-    counted turns. The result is exactly 0 if all credits in the scope are equal or the state does
-    not pass the gate. There are two exceptions. First, `std: mu_pop` does not subtract the mean, so
-    equal credits do not become 0. Second, with `gate: sign`, the only turn of a state gets the sign
-    of its credit.
+    NaN becomes 0. With `scope: none`, all other credits are unchanged. Otherwise, credits are
+    normalised over the turns of a state (`state`) or of the group (`task`), with the mean and
+    deviation of counted turns. Equal credits become exactly 0, as do credits in states that do not
+    pass the gate. There are two exceptions. First, `std: mu_pop` does not subtract the mean, so
+    equal credits do not become 0. Second, with `gate: sign`, a turn that is the only one in its
+    state gets the sign of its credit.
     """
     defined = ~np.isnan(raw)
     raw = np.where(defined, raw, 0.0)
@@ -81,17 +81,17 @@ def _divisor(spread: np.ndarray, term: Term) -> np.ndarray:
 
 
 def action_factor(graph: Graph, shrink: float, lone: str) -> np.ndarray:
-    """Return the factor for the mean credit Q - V of each turn's action, [N].
+    """Return the factor by which the mean credit Q - V of each turn's action is multiplied, [N].
 
-    n is the number of counted turns with the turn's state and action, and m that with its state.
+    m is the number of counted turns in the turn's state, and n of these have the same action.
 
-    - `shrink`: the factor is n / (n + shrink), because the action's value is moved towards the
-      state's value, (n Q + shrink V) / (n + shrink), as in ECPO ("When Denser Credit Is Not Enough:
+    - `shrink`: the factor is n / (n + shrink). This shrinks the action's value towards the state's
+      value, to (n Q + shrink V) / (n + shrink), as in ECPO ("When Denser Credit Is Not Enough:
       Evidence-Calibrated Policy Optimization for Long-Horizon LLM Agent Training",
       https://arxiv.org/abs/2606.05885).
-    - `lone: loo`: if n is 1, the factor is m / (m - 1), because the action is compared with the
-      mean of the m - 1 other visits, as in BiPACE ("Bisimulation-Guided Policy Optimization with
-      Action Counterfactual Estimation for LLM Agents", https://arxiv.org/abs/2606.25556).
+    - `lone: loo`: if n is 1, the factor is m / (m - 1). The baseline is then the mean return of the
+      m - 1 other turns, as in BiPACE ("Bisimulation-Guided Policy Optimization with Action
+      Counterfactual Estimation for LLM Agents", https://arxiv.org/abs/2606.25556).
     """
     taken = sums(graph.counted, graph.pair, graph.n_pairs)[graph.pair]
     if shrink:
@@ -104,9 +104,9 @@ def action_factor(graph: Graph, shrink: float, lone: str) -> np.ndarray:
 def variance_gate(returns: np.ndarray, graph: Graph, scale: float) -> np.ndarray:
     """Return the weight tanh(m / scale) * B / (B + W + 1e-6) of each turn's state, [N], as in ECPO.
 
-    m is the number of counted turns in the state. B is the variance between the actions' mean
-    returns. W is the variance of `returns` [N] within an action, averaged over actions. Both weight
-    actions by their numbers of turns. See `action_factor` for ECPO's paper.
+    m is the number of counted turns in the state. B is the variance of mean returns between the
+    state's actions. W is the variance of `returns` [N] within an action, averaged over actions. In
+    B and W, every action is weighted by its number of turns. ECPO is cited in `action_factor`.
     """
     counted = graph.counted
     state = means(returns, graph.state, graph.n_states, counted, empty=0.0)[graph.state]
@@ -120,10 +120,10 @@ def variance_gate(returns: np.ndarray, graph: Graph, scale: float) -> np.ndarray
 def rollout_advantages(turns: Turns, settings: Settings) -> np.ndarray:
     """Return the advantage A_traj of each turn's rollout, [N]; 0 if all scores are equal.
 
-    `rows` determines the scores of which mean and deviation are computed: one score per rollout
-    (`once`), one score per turn (`cross_steps`), or separately for each turn number, the scores of
-    the rollouts that reached it (`alive`). The turns of a rollout have different scores only with
-    `invalid: row`, where an inadmissible action reduces the score of its turn.
+    `rows` sets the scores from which the mean and deviation are computed. `once` uses one score per
+    rollout, and `cross_steps` one score per turn. `alive` computes a mean and deviation for each
+    turn number, from the rollouts that reached it. All turns of a rollout have the same score,
+    except with `invalid: row`, where an inadmissible action reduces the score of its turn.
 
     `mode` is one of:
     - `mean`: subtract the mean score.
@@ -154,13 +154,12 @@ def rollout_advantages(turns: Turns, settings: Settings) -> np.ndarray:
 
 
 def _lone(scores: np.ndarray, rule: str) -> np.ndarray:
-    """Return the advantage [K] of each rollout at turn numbers that no other rollout reached."""
+    """Return the advantage [K] that each rollout has at turns that no other rollout reached."""
     others = (scores.sum() - scores) / max(1, len(scores) - 1)
     return scores - {"zero": scores, "return": 0.0, "group": others}[rule]
 
 
 def _advantages(scores: np.ndarray, mode: str, lone: np.ndarray) -> np.ndarray:
-    """Return advantages [n] from scores [n], or `lone` [n] if n is 1."""
     if len(scores) < 2:
         return lone
     if (deviation := scores.std(ddof=1)) < ZERO:

@@ -54,7 +54,7 @@ class Key(Strict):
 
 
 class Term(Strict):
-    """A summand of the step advantage, with settings for values, credit and normalisation."""
+    """Settings of one summand of the step advantage: values, credit and normalisation."""
 
     key: Key = Field(Key(), description="definition of equal states")
     value: Literal["none", "mc_mean", "bellman", "dist"] = Field(
@@ -144,7 +144,7 @@ class Term(Strict):
 
     @property
     def reads_graph(self) -> bool:
-        """Whether the term uses the graph. `traj` uses it only for a pool or for scope `state`."""
+        """Whether the term uses the graph. `traj` uses it only with a pool or scope `state`."""
         return self.credit != "traj" or self.pool != "turn" or self.scope == "state"
 
     @property
@@ -178,7 +178,7 @@ class Term(Strict):
             ("base", self.value == "dist", "value: dist"),
             ("log_floor", self.credit == "logratio", "credit: logratio"),
             ("visits", compares and self.pool != "transition", "credit: G-V, by turn or action"),
-            # The state's value has no effect, because normalisation over the state subtracts it.
+            # With scope `state`, normalisation subtracts the state's value, so it has no effect.
             ("prior", compares and self.scope != "state", "credit: G-V and scope: task or none"),
             ("shrink", by_action, "credit: G-V and pool: action"),
             ("lone", by_action and plain, "credit: G-V, pool: action, and no shrink or prior"),
@@ -190,7 +190,7 @@ class Term(Strict):
             ("gate", self.scope == "state", "scope: state"),
         )
         if self.value == "mc_mean" and self.credit == "td" and self.exp == 0:
-            raise ValueError("exp: 0 with credit: td does not discount the last turn; set exp: 1")
+            raise ValueError("exp: 0 with credit: td leaves the last turn undiscounted; set exp: 1")
         centred = self.scope == "state" and self.credit in CENTRED
         needs = "requires scope: state and a credit that is a difference from the state's value"
         if self.std == "mu_pop" and not centred:
@@ -312,11 +312,11 @@ class Settings(CreditSettings):
         return self
 
     def _readers(self) -> dict[str, tuple[bool, str]]:
-        """Map values of `invalid`, `timeout` and `failure` to (whether used, condition of use).
+        """Map values of `invalid`, `timeout` and `failure` to (supported, required settings).
 
-        Discounting is required if a loop without exit would otherwise have no unique value. Final
-        states are not available with `key.state: hidden`, because there is no hidden state after
-        the last reply.
+        Some values require gamma < 1, because Bellman values in a loop without exit are not unique
+        if gamma is 1. Final states are not available with `key.state: hidden`, because the policy
+        has no hidden state after the last reply.
         """
         credits, values = ({getattr(t, name) for t in self.terms} for name in ("credit", "value"))
         scored = self.scores_rollouts

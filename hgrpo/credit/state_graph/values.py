@@ -1,4 +1,4 @@
-"""Computes values of states and actions, and the raw credit of turns that results from them.
+"""Computes values of states and actions, and uses them to compute the raw credit of turns.
 
 Values are mean returns, results of Bellman backups, or functions of the distance to success. The
 only reward is 1 at the end of a successful rollout. Rewards of the environment are ignored.
@@ -32,7 +32,7 @@ class Values:
 
 
 def term_values(graph: Graph, turns: Turns, term: Term) -> Values | None:
-    """Compute the values that a term uses; None if it does not use values."""
+    """Compute the values that a term uses; None if the term does not use values."""
     match term.value:
         case "mc_mean":
             values = mc_mean(graph, returns_to_go(turns, term.gamma, term.exp))
@@ -45,12 +45,12 @@ def term_values(graph: Graph, turns: Turns, term: Term) -> Values | None:
 
 
 def returns_to_go(turns: Turns, gamma: float, exp: int) -> np.ndarray:
-    """Return G = gamma^(remaining turns + exp) * success of each turn, [N]."""
+    """Return each turn's return-to-go G = gamma^(remaining turns + exp) * success, [N]."""
     return gamma ** (turns.remaining + exp) * turns.success[turns.rollout]
 
 
 def mc_mean(graph: Graph, returns: np.ndarray) -> Values:
-    """Return mean `returns` [N] of counted turns as values, as in GiGPO and G2PO.
+    """Compute values as means of `returns` [N] over counted turns, as in GiGPO and G2PO.
 
     "Group-in-Group Policy Optimization for LLM Agent Training", https://arxiv.org/abs/2505.10978;
     "Group-Graph Policy Optimization for Long-Horizon Agentic Reinforcement Learning",
@@ -64,8 +64,8 @@ def mc_mean(graph: Graph, returns: np.ndarray) -> Values:
 def with_prior(values: Values, graph: Graph, turns: Turns, prior: float) -> Values:
     """Shrink state values towards the group's success rate p: (n V + prior p) / (n + prior).
 
-    n is the number of counted turns in the state, and p is not discounted. This is the smoothed
-    baseline of RTMC ("RTMC: Step-Level Credit Assignment via Rollout Trees",
+    n is the number of counted turns in the state. No discounting is applied to p. This is the
+    smoothed baseline of RTMC ("RTMC: Step-Level Credit Assignment via Rollout Trees",
     https://arxiv.org/abs/2604.11037).
     """
     visits = graph.visits
@@ -80,13 +80,13 @@ def bellman(
 ) -> Values:
     """Solve V(s) = gamma * M(V(x)) and Q(s, a) = gamma * mean(V(x)) by Bellman backups.
 
-    x are the successors (states or sinks) of s. M is the power mean of order `agg` with weights
-    mu(a|s) P(x|s,a), or the maximum if agg is `max`. See `Graph.shares` for `mu`. Clamped states
-    have the value 0 in every backup.
+    The means are over the successors x (states or sinks) of s. M is the power mean of order `agg`
+    with weights mu(a|s) P(x|s,a), or the maximum if `agg` is "max". See `Graph.shares` for `mu`.
+    Clamped states have the value 0 in every backup.
 
-    If depth is "inf", V is the fixed point, as in CRBC, GRAFT and GraphHCA (2026), which all have
-    agg 1. If depth is K, V is the result of K backups that start from mean returns, as in CRBC. Q
-    is then computed from V before the last backup.
+    If `depth` is "inf", V is the fixed point, as in CRBC, GRAFT and GraphHCA (2026), all of which
+    use agg 1. If `depth` is K, V is the result of K backups that start from mean returns, as in
+    CRBC, and Q is computed from the result of the first K - 1 backups.
 
     Raises:
         RuntimeError: the fixed point is not unique, because gamma is 1 and a loop has no exit.
@@ -95,7 +95,7 @@ def bellman(
         steps = distances(graph)
         return _acting_on(graph, gamma, np.where(np.isfinite(steps), gamma**steps, 0.0))
     shares = graph.shares(mu) * graph.backed_up
-    # The backup is linear in V^agg, so that the arithmetic mean can be used for every order.
+    # In terms of V^agg, the power mean is an arithmetic mean, so the backup is linear.
     discount = gamma**agg
     if depth == "inf":
         powered = _with_sinks(_fixed_point(graph, shares, discount))
@@ -114,7 +114,7 @@ def bellman(
 
 
 def distances(graph: Graph) -> np.ndarray:
-    """Return the distance in turns from each state or sink to success, float [S + 2], or inf."""
+    """Return each state's and sink's distance to success in turns, [S + 2]; inf if unreachable."""
     size = graph.n_states + 2
     used = graph.backed_up
     backwards = (graph.successor[used], graph.state[used])
@@ -123,10 +123,10 @@ def distances(graph: Graph) -> np.ndarray:
 
 
 def distance_values(graph: Graph, base: float, exp: int) -> Values:
-    """Return V(s) = base^(distance + exp), as in GraphGPO (exp is 0 in code and 1 in the paper).
+    """Return V(s) = base^(distance to success + exp), as in GraphGPO.
 
     "Beyond Trajectory-Level Attribution: Graph-Based Credit Assignment for Agentic Reinforcement
-    Learning", https://arxiv.org/abs/2605.26684.
+    Learning", https://arxiv.org/abs/2605.26684. The paper has exp = 1, and its code has exp = 0.
 
     If a state has no path to success, its distance is the largest finite distance plus 1.
     """
@@ -149,7 +149,7 @@ def _fixed_point(graph: Graph, shares: np.ndarray, discount: float) -> np.ndarra
     rows = np.concatenate([np.arange(n), graph.state[inner]])
     columns = np.concatenate([np.arange(n), graph.successor[inner]])
     matrix = csc_array((entries, (rows, columns)), shape=(n, n))
-    # Pivots on the diagonal of this M-matrix avoid cancellation, so that values remain >= 0.
+    # For an M-matrix such as this, diagonal pivots avoid cancellation, so that values are >= 0.
     factors = splu(matrix, diag_pivot_thresh=0.0)
     return factors.solve(discount * sums(shares * won, graph.state, n))
 
@@ -171,12 +171,12 @@ def step_credit(
     values: Values | None,
     rollout: np.ndarray,
 ) -> np.ndarray:
-    """Return the raw credit of each turn, averaged over the turns of its `pool`, [N].
+    """Return the raw credit of each turn, [N], averaged over turns as set by `term.pool`.
 
-    The successor of a turn that is not counted is unknown. If its credit depends on the successor,
-    it is the mean over counted turns in its pool, or NaN if there are none. Credit `traj` is
-    computed from `rollout`, the advantage of each turn's rollout [N]. All other credits are
-    computed from `values`.
+    A turn that is not counted has no known successor. If credit depends on the successor, such a
+    turn gets the mean credit of the counted turns in its pool, or NaN if there are none. Credit
+    `traj` is computed from `rollout` [N], the advantage of each turn's rollout. All other credits
+    are computed from `values`.
     """
     scored = term.credit == "traj"
     raw = rollout if scored else _value_credit(term, settings, turns, graph, values)
@@ -227,17 +227,17 @@ def with_later_errors(
 ) -> np.ndarray:
     """Return each turn's TD error plus decayed later TD errors, [N]; `decay` is gamma * lambda.
 
-    `path` adds the later errors of the turn's own rollout ("High-Dimensional Continuous Control
-    Using Generalized Advantage Estimation", https://arxiv.org/abs/1506.02438). The other modes are
-    GRAFT's Graph-GAE (2026). For each k from 1 to the number of remaining turns in the rollout,
-    they consider all paths of k transitions that begin with the turn's own transition. They add
-    decay^k times the mean error of the transitions out of the final states of these paths. The mean
-    is over turns (`instances`) or over distinct triples (state, action, successor) (`distinct`).
+    Mode `path` adds the later errors of the turn's own rollout ("High-Dimensional Continuous
+    Control Using Generalized Advantage Estimation", https://arxiv.org/abs/1506.02438). The other
+    modes are Graph-GAE from GRAFT (2026). For each k from 1 to the number of remaining turns in the
+    rollout, they find all states that can be reached in exactly k transitions, starting with the
+    turn's own transition. They add decay^k times the mean error of the transitions from these
+    states: over turns (`instances`), or over distinct (state, action, successor) (`distinct`).
 
-    If values are Bellman values with depth inf, agg 1 and mu count, and no state is clamped, the
-    mean error in each state is 0, so that `instances` adds nothing.
+    `instances` adds nothing to Bellman values with depth inf, agg 1 and mu count if no state is
+    clamped, because the mean error in each state is then 0.
 
-    The result for a turn that is not counted is NaN, and its error is not added to other turns.
+    A turn that is not counted gets NaN, and its error is not added to other turns.
     """
     if mode == "path":
         return _path(td, turns, decay)
@@ -260,7 +260,7 @@ def _path(td: np.ndarray, turns: Turns, decay: float) -> np.ndarray:
 def _frontier(
     td: np.ndarray, edges: np.ndarray, graph: Graph, turns: Turns, decay: float
 ) -> np.ndarray:
-    """Add later errors by Graph-GAE, [N]. Means are over the turns `edges`, int [E]."""
+    """Add later errors by Graph-GAE, [N]. Means include only the turns in `edges`, int [E]."""
     n, states = graph.n_states, graph.n_states + 2
     error = sums(td[edges], graph.state[edges], states)
     number = np.bincount(graph.state[edges], minlength=states).astype(np.float64)

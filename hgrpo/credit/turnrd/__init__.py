@@ -1,6 +1,6 @@
-"""TurnRD: a model, fitted between rounds, that decomposes the return over the turns.
+"""TurnRD: a model that is fitted between rounds and decomposes the return over the turns.
 
-`make` and `fit` import torch locally, because reading a study imports this module.
+`make` and `fit` import torch locally, because this module is also imported to read a study.
 """
 
 import time
@@ -40,8 +40,8 @@ def fit(
 ) -> str:
     """Fit a model to the rounds so far; see `hgrpo.credit.kinds` for the arguments.
 
-    `previous` is used only with `fit.warm_start`. The number of steps that `show` gets is that of
-    all epochs, even if the fit stops early.
+    `previous` is used only with `fit.warm_start`. `show` is called with the maximum number of
+    epochs, although the fit may stop early.
 
     Raises:
         UserError: a round or the previous model cannot be used, or a loss is not finite.

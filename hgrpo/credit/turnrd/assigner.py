@@ -63,7 +63,7 @@ class TurnRDCredit(CreditAssigner):
         return [next(rows) if t.turns else np.zeros(0) for t in group.trajectories]
 
     def report(self) -> dict[str, float]:
-        """Log entries about alpha, the model's weights and the continuations."""
+        """Return diagnostics of alpha, the model's weights and the continuations for the log."""
         seen, self._seen = self._seen, []
         numbers = alpha_diagnostics(seen) if seen else {}
         if self._model is not None:
@@ -87,7 +87,7 @@ class TurnRDCredit(CreditAssigner):
                 trajectory.goal_embedding = shared
 
     def _batch(self, trajectories: Sequence) -> TurnBatch:
-        # Round to float16, as stored embeddings are, so that stored rollouts get the same credit.
+        # Round to float16, the dtype of stored embeddings, so that replays get the same credit.
         turns = [np.stack([turn.embedding for turn in t.turns]).astype("f2") for t in trajectories]
         film = self.settings.model.film
         return pad(turns, [np.float16(t.goal_embedding) for t in trajectories] if film else None)
@@ -99,7 +99,7 @@ def read_out(
     """Return the credit [T] of a trajectory with return R, given alpha [T] and values V [T].
 
     - `alpha_return`: alpha_t R.
-    - `projected_value`: V_t, clipped to +-value_clip, plus a constant such that the sum is R.
+    - `projected_value`: V_t, clipped to +-value_clip and then shifted so that the sum is R.
     - `value_baseline`: alpha_t R - V_t.
     """
     match settings.readout:
@@ -113,7 +113,7 @@ def read_out(
 
 
 def uniform(length: int, env_return: float) -> np.ndarray:
-    """Return equal shares R / T, [T], the credit before the first fit."""
+    """Return the credit before the first fit: an equal share R / T for each of the T turns."""
     return np.full(length, env_return / max(1, length))
 
 

@@ -11,11 +11,11 @@ def alpha_diagnostics(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[st
     Returns:
         - alpha_mean, alpha_var, alpha_max: mean, variance and maximum of alpha
         - alpha_entropy: entropy of alpha in nats
-        - alpha_entropy_ratio: entropy divided by the entropy of equal weights, without trajectories
-          of one turn
-        - alpha_progress_corr: Pearson correlation of alpha and progress, without trajectories in
-          which alpha or progress is constant
-        An entry is missing if no trajectories remain.
+        - alpha_entropy_ratio: entropy divided by the entropy of equal weights, over trajectories
+          with at least two turns
+        - alpha_progress_corr: Pearson correlation of alpha and progress, over trajectories in which
+          neither is constant
+        An entry is omitted if there are no such trajectories.
     """
     alphas = [alpha for alpha, _ in pairs]
     parts = {
@@ -41,7 +41,7 @@ def entropy(alpha: np.ndarray) -> float:
 
 
 def mean_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
-    """Mean Pearson correlation over pairs of which neither array is constant; None if no pairs."""
+    """Mean Pearson correlation over pairs without a constant array; None without such pairs."""
     correlations = [
         np.corrcoef(first, second)[0, 1]
         for first, second in pairs
@@ -55,7 +55,7 @@ def pooled_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float 
 
     Unlike `mean_correlation`, it is informative even if trajectories have two turns, where the
     correlation of a single pair is always 1 or -1. The result is None if there are fewer than two
-    pairs, or if one of the two arrays is constant in every pair.
+    pairs, if all first arrays are constant, or if all second arrays are constant.
     """
     if len(pairs) < 2:
         return None

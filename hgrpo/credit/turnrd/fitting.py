@@ -65,8 +65,8 @@ def fit(
 ) -> list[dict]:
     """Train `model` in place, and restore the weights with the lowest validation loss.
 
-    The initial weights are restored if no epoch has a lower validation loss. The last epochs, the
-    phase "fresh", start from the best weights so far and train only on the newest rounds.
+    The initial weights are restored if no epoch has a lower validation loss. The final epochs
+    (phase "fresh") start from the best weights so far and train only on the newest rounds.
 
     Args:
         rows: trajectories of the run so far. If they all have the same task, they are used both for
@@ -75,8 +75,8 @@ def fit(
         on_epoch: called with the log row of each epoch.
 
     Returns:
-        The log: one row for the initial weights (epoch -1, phase "start", no training losses),
-        followed by one row per epoch. There are no rows for epochs that early stopping skips.
+        The log: one row for the initial weights (epoch -1, phase "start"), which has no training
+        losses, followed by one row per epoch. Epochs skipped by early stopping have no row.
 
     Raises:
         TrainingError: a training loss, or the initial loss, is not finite.
@@ -120,7 +120,7 @@ def fit(
 
 
 def lr_factor(step: int, steps: int, settings: FitSettings) -> float:
-    """Return the learning-rate factor of a step: 1, or linear warm-up and cosine decay to 0."""
+    """Return the factor by which `settings.schedule` multiplies the learning rate at a step."""
     if settings.schedule == "constant":
         return 1.0
     if step < settings.warmup_steps:
@@ -179,7 +179,7 @@ def evaluate(
         - all entries of `alpha_diagnostics`
         - return_corr: Pearson correlation of predicted and true return; None if undefined
         - alpha_cf_corr: `pooled_correlation` of counterfactual targets and alpha; None if
-          undefined. Alpha is rescaled to sum to 1 over the drawn turns.
+          undefined. Alpha is rescaled to sum to 1 over the turns with continuations.
         - supervised_share: share of trajectories with a counterfactual target
     """
     model.eval()

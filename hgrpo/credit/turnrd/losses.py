@@ -1,4 +1,4 @@
-"""Computes the terms of TurnRD's loss, as pure functions of tensors, and their targets."""
+"""Computes the terms of TurnRD's loss, and their targets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,8 +48,8 @@ def entropy(alpha: Tensor, mask: Tensor) -> Tensor:
 def supervision_loss(alpha: Tensor, targets: Tensor, drawn: Tensor) -> Tensor:
     """Mean of KL(target || rescaled alpha) over the trajectories that have a target.
 
-    Alpha is rescaled to sum to 1 over the drawn turns, so that the loss depends only on the
-    relative weights of drawn turns. The loss is 0 if no trajectory has a target.
+    Alpha is rescaled to sum to 1 over the turns in `drawn`, so that the loss depends only on the
+    relative weights of these turns. The loss is 0 if no trajectory has a target.
 
     All arguments are [B, T]. `drawn` is True for turns from which continuations were played. A row
     of `targets` is a distribution over these turns, or 0 if the trajectory has no target.
@@ -90,7 +90,7 @@ def contrastive_loss(hidden: Tensor, returns: Tensor, mask: Tensor, temperature:
 
 
 def _log(weights: Tensor, mask: Tensor) -> Tensor:
-    """Logarithm of the weights [B, T], or 0 in padding and for weights of 0."""
+    """Logarithm of weights [B, T]; 0 where the mask is False or the weight is 0."""
     there = mask & (weights > 0)
     return weights.masked_fill(~there, 1.0).log()
 
@@ -142,10 +142,10 @@ def drawn_turns(row: ReplayRow) -> np.ndarray:
 
 
 def supervision_target(row: ReplayRow) -> np.ndarray:
-    """Positive counterfactual credit, normalised to a distribution over the drawn turns, [T].
+    """Positive counterfactual credit, normalised to a distribution over `drawn_turns`, [T].
 
-    A target requires at least two drawn turns, and positive credit at one of them. Otherwise, the
-    result is 0 for all turns.
+    A target requires at least two of these turns, and positive credit at one of them. Otherwise,
+    the result is 0 for all turns.
     """
     drawn = drawn_turns(row)
     if drawn.sum() < 2:
@@ -156,7 +156,7 @@ def supervision_target(row: ReplayRow) -> np.ndarray:
 
 
 def make_batch(rows: Sequence[ReplayRow], settings: FitSettings) -> tuple[TurnBatch, Targets]:
-    """Return padded inputs and targets; goals are omitted unless all trajectories have a goal."""
+    """Return padded inputs and targets. Goals are omitted if any trajectory has no goal."""
     goals = [row.goal for row in rows]
     known = None if any(goal is None for goal in goals) else goals
     batch = pad([row.embeddings for row in rows], known)

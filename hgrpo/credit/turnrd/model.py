@@ -100,7 +100,7 @@ class _Encoder(nn.Module):
 
     def forward(self, batch: TurnBatch) -> Tensor:
         length = batch.turns.shape[1]
-        # Turns beyond the last learned position have its embedding.
+        # Later turns use the embedding of the last learned position.
         index = torch.arange(length).clamp(max=self.positions.num_embeddings - 1)
         x = self.project(batch.turns) + self.positions(index)
         ahead = torch.ones(length, length, dtype=torch.bool).triu(1) if self.causal else None
@@ -108,7 +108,7 @@ class _Encoder(nn.Module):
 
 
 class TurnRD(nn.Module):
-    """Base class of both versions, which map a `TurnBatch` to a `Decomposition`."""
+    """Base class of the two versions of the model, from `TurnBatch` to `Decomposition`."""
 
     encoder: _Encoder
 
@@ -153,9 +153,9 @@ class TurnRDV2(TurnRD):
     """A bidirectional encoder with score and value heads, which predicts R as sum_t alpha_t v_t.
 
     alpha is the softmax of scores + prior. The prior increases linearly from 0 at the first turn to
-    `progress_prior` at the last turn. With `film`, scale and shift of the heads' input depend on
-    the goal's embedding ("FiLM: Visual Reasoning with a General Conditioning Layer",
-    https://arxiv.org/abs/1709.07871). They are initialised to 1 and 0.
+    `progress_prior` at the last turn. With `film`, the input of both heads is scaled and shifted
+    depending on the goal's embedding ("FiLM: Visual Reasoning with a General Conditioning Layer",
+    https://arxiv.org/abs/1709.07871). The initial scale is 1, and the initial shift is 0.
     """
 
     def __init__(self, settings: ModelSettings, width: int):
@@ -234,7 +234,7 @@ def load_model(folder: Path, settings: Settings) -> TurnRD:
         raise UserError(f"{card_path}: the file is damaged ({error})") from None
     fitted = ModelSettings(**card["settings"])
     if fitted != settings.model:
-        raise UserError(f"{card_path}: the settings of the fitted model differ from the method's")
+        raise UserError(f"{card_path}: the model was fitted with different `model` settings")
     model = build_model(fitted, card["width"], 0)
     model.load_state_dict(weights)
     return model.eval()

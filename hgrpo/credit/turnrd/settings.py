@@ -11,7 +11,7 @@ from hgrpo.credit.to_go import ToGoSettings
 
 
 class FitSettings(Strict):
-    """Settings of the fit after each round, on the trajectories of all rounds so far."""
+    """Settings of the fit after each round, which uses the trajectories of all rounds so far."""
 
     epochs: int = Field(3, gt=0, description="maximum passes over the replay buffer")
     batch: int = Field(64, gt=1, description="trajectories per optimiser step")
@@ -146,11 +146,11 @@ class Settings(ToGoSettings):
 
     @property
     def sums_to(self) -> SumsTo:
-        """ "return", or "" if credit depends on values (`value_baseline`) or `to_go` is set."""
+        """The known sum of credit: "return", or "" (none) with `value_baseline` or `to_go`."""
         return "" if self.readout == "value_baseline" or self.to_go is not None else "return"
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
-        """Use the fitted model, or equal shares if there is none. Do not play continuations."""
+        """Use the fitted model, or equal shares without a model. Do not play continuations."""
         settings, note = self, ""
         if self.counterfactual is not None:
             fit = self.fit.model_copy(update={"supervision_weight": 0.0})

@@ -1,9 +1,9 @@
 """Computes the norm, noise and direction of a bucket's gradient from its groups' inner products.
 
 A bucket's loss is a mean over its tokens (or trajectories). Its gradient is sum u_k / sum n_k,
-where u_k is the sum of the gradients of group k's tokens (or trajectories), and n_k is their
-number. All statistics are functions of inner products of the u_k, so that a bootstrap over groups
-requires no additional backward pass.
+where n_k is the number of group k's tokens (or trajectories), and u_k is the sum of their
+gradients. All statistics are functions of inner products of the u_k, so that a bootstrap over
+groups requires no additional backward pass.
 """
 
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ class GroupProducts:
 
     Attributes:
         products: float64 [C, G, C, G], inner products of the groups' gradient sums u_k.
-        sizes: float64 [G], numbers n_k of tokens or trajectories.
-        losses: float64 [C, G], sums of the losses of the groups' tokens or trajectories.
+        sizes: float64 [G], number n_k of tokens or trajectories in each group.
+        losses: float64 [C, G], sum of the losses of each group's tokens or trajectories.
     """
 
     products: np.ndarray
@@ -42,7 +42,7 @@ class GroupProducts:
         return GroupProducts(products, self.sizes, factors * self.losses)
 
     def combined(self, mixture: np.ndarray) -> "GroupProducts":
-        """Linear combinations of the components, with one row of coefficients each, [D, C].
+        """Replace the components by D linear combinations, with coefficients `mixture` [D, C].
 
         For example, the gradient for whitened advantages (A - mean) / deviation is a combination of
         the gradient for the advantages A and the gradient for constant advantages of 1.
@@ -59,9 +59,9 @@ class BucketStatistics:
         loss: [R, C], the loss.
         norm: [R, C], |sum u / sum n|.
         noise: [R, C], the estimated squared error of the gradient, E |estimate - truth|^2.
-        drawn: [R, C], the part of the squared norm that is due to resampling. It is 0 without
-            resampling. Otherwise it equals `noise`, because resamples vary around the sample as
-            the sample varies around the true gradient.
+        drawn: [R, C], the expected increase of the squared norm due to resampling, or 0 without
+            resampling. It equals the noise of the original sample, because resamples vary around
+            the sample as the sample varies around the true gradient.
         cosine: [R, C, C], cosine between components; nan if either is 0.
     """
 
@@ -73,17 +73,17 @@ class BucketStatistics:
 
     @property
     def signal(self) -> np.ndarray:
-        """[R, C], the noise-corrected squared norm; negative if it is below the noise."""
+        """The noise-corrected squared norm, [R, C]; negative if the noise exceeds the norm."""
         return self.norm**2 - self.noise - self.drawn
 
     @property
     def corrected(self) -> np.ndarray:
-        """[R, C], the noise-corrected norm: the root of the signal, or 0 if it is negative."""
+        """The noise-corrected norm, [R, C]: the square root of max(`signal`, 0)."""
         return np.sqrt(np.maximum(self.signal, 0.0))
 
     @property
     def signal_to_noise(self) -> np.ndarray:
-        """[R, C], signal / noise; nan if the noise is 0."""
+        """Ratio of signal to noise, [R, C]; nan if the noise is 0."""
         return _ratio(self.signal, self.noise)
 
 
@@ -129,7 +129,7 @@ def bucket_statistics(groups: GroupProducts, counts: np.ndarray | None = None) -
 
 
 def cosine_to_all(groups: GroupProducts, chosen: np.ndarray) -> np.ndarray:
-    """[C], cosine between a bucket's gradient and the gradient of all groups, by component.
+    """Cosine between a bucket's gradient and the gradient of all groups, for each component, [C].
 
     Args:
         chosen: indices of the bucket's groups.

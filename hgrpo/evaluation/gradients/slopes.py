@@ -1,9 +1,9 @@
 """Summarises bucket statistics over seeds: means, norms, slopes and tests of dominance.
 
 RAGEN (https://github.com/mll-lab-nu/RAGEN) concludes from plots of a single run that the norm of
-the task gradient rises with the standard deviation of returns, whereas the norms of the
-regularisers' gradients do not, so that the regularisers dominate if returns hardly vary. Here we
-test this claim with one observation per seed.
+the task gradient rises with the standard deviation of returns, but the norms of the regularisers'
+gradients do not. The regularisers would then dominate if returns hardly vary. Here we test this
+claim with one observation per seed.
 """
 
 from collections.abc import Sequence
@@ -30,17 +30,17 @@ REGULARISERS_DOMINATE, TASK_DOMINATES = "the regularisers dominate", "the task d
 
 
 def weighted_norms(table: pd.DataFrame) -> pd.DataFrame:
-    """Multiply the buckets' gradient norms by their coefficients, and correct squares for noise.
+    """Compute each bucket's weighted gradient norms, and squared norms corrected for noise.
 
     Args:
         table: rows of buckets.csv with the columns method, seed and round.
 
     Returns:
         The columns of `BY`, seed, bucket, component, groups, deviation, norm, noise, square, lower
-        and upper. `norm` is the norm of the measured gradient, and `noise` is the expected
-        contribution of noise to the squared norm. `square` is the squared norm minus `noise`, not
-        clipped at 0, because clipping would bias it. `lower` and `upper` are the limits of a
-        bootstrap interval (over groups) for the noise-corrected norm of one seed.
+        and upper. `norm` is the component's coefficient times the norm of the measured gradient,
+        and `noise` is the expected contribution of noise to its square. `square` is `norm` squared
+        minus `noise`, without clipping at 0, which would cause a bias. `lower` and `upper` are the
+        limits of one seed's bootstrap interval (over groups) for the noise-corrected norm.
     """
     rows = table[table["bucket"] != ALL].copy()
     rows["norm"] *= rows["coefficient"]
@@ -78,7 +78,7 @@ def student(name: str, values: Sequence[float], level: float) -> dict[str, float
 def student_p(values: Sequence[float]) -> float:
     """p-value of a t test for a mean of 0; NaN if a value is not finite.
 
-    It is 1 for a single value, and if all values are 0.
+    The p-value is 1 if there is only one value or all values are 0.
     """
     if not np.isfinite(values).all():
         return np.nan
@@ -88,7 +88,7 @@ def student_p(values: Sequence[float]) -> float:
 
 
 def holm_where_tested(p_values: Sequence[float]) -> np.ndarray:
-    """Apply Holm's correction to the p-values that are not NaN, and keep NaN, float [n]."""
+    """Return Holm-adjusted p-values, float [n]. NaN stays NaN and does not count as a test."""
     corrected = np.array(p_values, dtype=np.float64)
     tested = ~np.isnan(corrected)
     corrected[tested] = holm(corrected[tested].tolist())
@@ -96,7 +96,7 @@ def holm_where_tested(p_values: Sequence[float]) -> np.ndarray:
 
 
 def slopes(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
-    """Slope of each component's squared norm regressed on the standard deviation of returns.
+    """Regress each component's squared norm on the standard deviation of returns.
 
     Each seed contributes the least-squares slope over its buckets. We use squared norms because
     their estimates are nearly unbiased. Norms clipped at 0 are biased upwards by noise. This noise
@@ -106,11 +106,11 @@ def slopes(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
         norms: from `weighted_norms`.
 
     Returns:
-        The columns of `BY`, component and seeds; `mean`, the mean square over buckets and seeds;
-        the slope with its t interval over seeds; its p-value before and after Holm's correction
-        over the rows of the same component; and a verdict, which is inconclusive unless the
-        corrected p-value is below 1 - level. A slope is NaN if all buckets have the same deviation.
-        The p-value is NaN if the component's gradient is exactly 0 in all buckets, e.g. the
+        The columns of `BY`, component, seeds, mean (of squared norms, over buckets and seeds), the
+        slope with its t interval over seeds, p, p_holm and verdict. `p` is the slope's p-value, and
+        `p_holm` is corrected by Holm's method over the rows of a component. The verdict is
+        inconclusive unless `p_holm` is below 1 - level. A slope is NaN if all buckets have the same
+        deviation. `p` is NaN if the component's gradient is exactly 0 in all buckets, as is the
         gradient of the KL if the policy is also the reference policy.
     """
     rows = []
@@ -143,7 +143,7 @@ def dominance(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
 
     The difference is computed in the buckets with the lowest and the highest deviation of returns.
     We compare squared norms because their estimates are nearly unbiased. If norms were clipped at
-    0, a task gradient that is smaller than the noise in every seed would count as 0, and the
+    0, a task gradient below the noise would be 0 in every seed, without variance, so that the
     regularisers would seem to dominate with certainty.
 
     If returns do not vary within any group of a bucket, all advantages and the task gradient are 0.
@@ -153,9 +153,9 @@ def dominance(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
         norms: from `weighted_norms`.
 
     Returns:
-        The columns of `BY`; `place` (lowest or highest); the difference with its interval over
-        seeds; its p-value before and after Holm's correction over all tested rows; and a verdict,
-        which is inconclusive unless the corrected p-value is below 1 - level.
+        The columns of `BY`, place (lowest or highest), seeds, the difference with its interval over
+        seeds, p, p_holm and verdict. `p_holm` is corrected by Holm's method over all tested rows.
+        The verdict is inconclusive unless `p_holm` is below 1 - level.
     """
     rows = []
     for key, part in norms.groupby(BY, sort=False):
@@ -179,7 +179,7 @@ def dominance(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
 
 
 def _end(part: pd.DataFrame, place: str) -> pd.Series:
-    """Norms and squares in a seed's lowest or highest bucket, indexed by (column, component)."""
+    """Columns `norm` and `square` of a seed's lowest or highest bucket, by (column, component)."""
     # Several buckets may share the same deviation (e.g. 0); ties keep their original order.
     ordered = part[part["component"] == TASK].sort_values("deviation", kind="stable")
     bucket = ordered["bucket"].iloc[0 if place == "lowest" else -1]
@@ -193,12 +193,12 @@ def _verdict(difference: float, sure: bool) -> str:
 
 
 def bucket_means(table: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
-    """Average the bucket statistics over seeds: one row per value of `KEYS`, in the table's order.
+    """Average the bucket statistics over seeds. There is one row per combination of `KEYS`.
 
     Each statistic is averaged over the seeds in which it is defined, with a t interval. With one
     seed, the interval is copied from `table` if available. `corrected` is the signed root of the
     mean signal, because a mean of norms clipped at 0 would be too large. `cosine` is the cosine
-    between the gradients of the task and of the regularisers, and is the same in both rows.
+    between the gradients of the task and of the regularisers. It is the same for both components.
 
     Args:
         table: rows of buckets.csv with the columns method, seed and round.

@@ -15,8 +15,8 @@ from hgrpo.evaluation.gradients.buckets import Bucket, buckets
 from hgrpo.evaluation.gradients.settings import GradientsConfig
 from hgrpo.evaluation.truth.resampling import estimate, resamples
 
-# The components are gradients: of the task (advantages whitened and scaled), of the task with raw
-# advantages, of the KL, of the entropy, and of the weighted sum of the KL and the entropy.
+# Components of the gradient: the task (with whitened and scaled advantages), the task with raw
+# advantages, the KL, the entropy, and the weighted sum of the KL and the entropy.
 TASK, REGULARISERS = "task", "regularisers"
 SHOWN = (TASK, "task_unwhitened", "kl", "entropy", REGULARISERS)
 PASSES = ("prefilter", "postfilter")
@@ -28,7 +28,7 @@ def mix(
     """Compute the components `SHOWN` from the measured components (`components.COMPONENTS`).
 
     Args:
-        shift, scale: transform advantages A to (A - shift) / scale.
+        shift, scale: advantages A are transformed to (A - shift) / scale.
         kl, entropy: coefficients of the KL and of the entropy.
     """
     mixture = [
@@ -47,7 +47,7 @@ class Pass:
 
     Attributes:
         groups: indices of the pass's groups among all played groups, [M].
-        products: inner products of the groups' gradients, with the input components of `mix`.
+        products: inner products of the groups' gradients, with the components before `mix`.
         trajectories, tokens: number of trajectories and sampled tokens of each group, int [M].
     """
 
@@ -70,7 +70,7 @@ def bucket_table(
 
     Args:
         deviations: standard deviation of the returns of each played group, [G].
-        shift, scale: transform advantages A to (A - shift) / scale.
+        shift, scale: advantages A are transformed to (A - shift) / scale.
     """
     weights = config.kl_coefficient, config.entropy_coefficient
     coefficients = (1.0, 1.0, *weights, 1.0)
@@ -94,11 +94,11 @@ def bucket_table(
 def _bucket_rows(
     measured: Pass, cut: Sequence[Bucket], deviations: np.ndarray, coefficients: Sequence[float]
 ) -> list[dict[str, object]]:
-    """Rows of all buckets with at least two groups; intervals are bootstraps over groups.
+    """Rows of all buckets with at least two groups, with bootstrap intervals over groups.
 
     Args:
         measured: products with the components `SHOWN`.
-        cut: the buckets; the last contains all groups.
+        cut: the buckets, of which the last contains all groups.
         deviations: standard deviation of each group's returns, [M].
         coefficients: weights of the components in the analysis.
     """
@@ -123,7 +123,7 @@ def _bucket_rows(
                     "coefficient": coefficient,
                     "loss": statistics.loss[0, index],
                     "norm": statistics.norm[0, index],
-                    # The signal cannot be recovered from the ratio below if the noise is 0.
+                    # If the noise is 0, the signal cannot be computed from `signal_to_noise`.
                     "signal": statistics.signal[0, index],
                     **_columns("corrected", statistics.corrected[:, index]),
                     **_columns("signal_to_noise", statistics.signal_to_noise[:, index]),

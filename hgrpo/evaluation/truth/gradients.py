@@ -1,4 +1,4 @@
-"""Measures how good the update from a method's advantages is, from gradients of single groups.
+"""Measures the quality of a method's policy updates from the gradients of single groups.
 
 g_k is a method's gradient from group k: the sum, over the group's turns, of the advantage times the
 gradient of the reply's log-probability. t_k is the same sum with the true advantages. All
@@ -7,10 +7,10 @@ Weights, float64 [R, G] from `resamples`, are the multiplicities of the groups.
 
 `cosine` compares a method's update with the update from the exact true advantages of the same
 groups. This comparison is precise, because the two updates use the same rollouts. `Expected`
-compares it with the true gradient over all games and rollouts. Let mu = E[g_k], nu = E[t_k] and
-v = E|g_k - mu|^2. Means over pairs of different groups are unbiased estimates of inner products of
-mu and nu. With few groups, such an estimate of |mu|^2 or |nu|^2 may be negative, and ratios with a
-negative estimate are NaN.
+compares a method's update with the true gradient, the expectation over all games and rollouts. Let
+mu = E[g_k], nu = E[t_k] and v = E|g_k - mu|^2. Means over pairs of different groups are unbiased
+estimates of inner products of mu and nu. With few groups, the estimate of |mu|^2 or |nu|^2 may be
+negative. Ratios with such an estimate are NaN.
 """
 
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ def cosine(
     weights: np.ndarray,
     groups: int = 1,
 ) -> np.ndarray:
-    """Cosine between the updates from a method's and from the true advantages, float64 [R].
+    """Cosine between a method's update and the update from the true advantages, float64 [R].
 
     The norm of the true update is estimated from the inner product of two halves with independent
     noise. The result therefore estimates the cosine with the exact true update, and may exceed 1 by
-    chance. If noise dominates, an unbiased method requires about 1 / cosine^2 times as many groups
-    as the true advantages for an update of the same quality (with the cosine for one group).
+    chance. Let c be the cosine for one group. If noise dominates, an unbiased method requires about
+    1 / c^2 times as many groups as the true advantages for an update of the same quality.
 
     Args:
         of_method: [G, G], g_k . g_l.
@@ -69,8 +69,8 @@ class Expected:
     def bias(self) -> np.ndarray:
         """|c mu - nu| / |nu|, where c is chosen so that the projection of c mu on nu is nu.
 
-        Advantages have no unit, so the scale c is free. The bias is the tangent of the angle
-        between mu and nu, and infinite if the cosine of this angle is not positive.
+        Advantages have no unit, so c can be any scale. The bias is the tangent of the angle between
+        mu and nu, or infinity if the cosine of this angle is not positive.
         """
         cosine = np.minimum(self.cosine(), 1.0)
         tangent = np.sqrt(np.maximum(ratio(np.ones_like(cosine), cosine**2) - 1, 0))
@@ -95,8 +95,8 @@ def expected(
 ) -> Expected:
     """Estimate the moments from [G, G] matrices of g_k . g_l, g_k . t_l and t_k . t_l.
 
-    If `of_method` contains products of two estimates of the same gradient with independent noise,
-    the variance does not include this noise.
+    If the entries of `of_method` are products of two estimates of the method's gradients with
+    independent noise, the variance does not include this noise.
     """
     signal = _pairs(of_method, weights)
     pairs = (_pairs(products, weights) for products in (with_truth, truth))
@@ -104,7 +104,7 @@ def expected(
 
 
 def _of_sums(products: np.ndarray, weights: np.ndarray, groups: int) -> np.ndarray:
-    """Expected inner product of two sums over the same groups, divided by their number, [R]."""
+    """Expected inner product of two sums over the same n = `groups` groups, divided by n, [R]."""
     same = _same(products, weights)
     return same + (groups - 1) * _pairs(products, weights) if groups > 1 else same
 

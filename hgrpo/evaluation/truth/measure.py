@@ -34,12 +34,12 @@ _COUNTS = "counts.json"
 
 @dataclass(frozen=True)
 class Measurement:
-    """Measures the true advantages of one policy. Its folder is from `job_scratch`.
+    """Measures the true advantages of one policy.
 
     Attributes:
         size: rollouts per game, at least 2.
         seed, round: parts of the names of random streams, in addition to the task.
-        folder: folder of the rollouts and finished groups.
+        folder: folder of the rollouts and finished groups, from `job_scratch`.
     """
 
     config: TruthConfig
@@ -80,7 +80,7 @@ class Measurement:
         """Measure and save the true advantages of one group.
 
         Raises:
-            ReplayError: the environment responded differently when a turn was replayed.
+            ReplayError: when a turn was replayed, the environment's response was not the same.
         """
         began = time.perf_counter()
         continuations = Continuations(self.collector)

@@ -17,7 +17,7 @@ INADMISSIBLE, NO_WORD, OTHER = "(not admissible)", "(no word)", "(other)"
 # Only this number of the most common kinds of action is kept. Others are merged into `OTHER`.
 KINDS = 12
 _LETTERS = re.compile(r"[^\W\d_]+")
-# Labels of rows that are not about a method, and values of the column `beats_shuffled`.
+# Names of the rows for the shuffled truth and the truth, and values of the column `beats_shuffled`.
 SHUFFLED, TRUTH = "shuffled", "truth"
 YES, NO = "yes", "no"
 SHUFFLED_LABEL, TRUTH_LABEL = "Truth, shuffled", "Truth"
@@ -32,7 +32,7 @@ def action_kind(action: str, admissible: bool) -> str:
 
 
 def common_kinds(kinds: list[str]) -> np.ndarray:
-    """The kinds, object [N], with all but the `KINDS` most common ones replaced by `OTHER`."""
+    """Replace all but the `KINDS` most common kinds of action by `OTHER`; object array [N]."""
     ranked = sorted(Counter(kinds).items(), key=lambda item: (-item[1], item[0]))
     common = {kind for kind, _ in ranked[:KINDS]}
     return np.array([kind if kind in common else OTHER for kind in kinds], dtype=object)
@@ -72,7 +72,7 @@ class MeasuredTruth:
 
     @cached_property
     def clear(self) -> np.ndarray:
-        """bool [N], whether the sign of a turn's A is clear (`table.clear`)."""
+        """Whether the sign of each turn's A is clear (`table.clear`), bool [N]."""
         return clear(self.advantage, self.error)
 
     @cached_property
@@ -131,7 +131,7 @@ def measured_truth(table: pa.Table, actions: Sequence[tuple[str, bool]]) -> Meas
 
 @dataclass(frozen=True)
 class Played:
-    """Rollouts of one policy, finished credit computations, and true advantages if measured."""
+    """Rollouts of one policy, their credit by method, and their true advantages or None."""
 
     plan: Sequence[Computation]
     rollouts: SharedRollouts

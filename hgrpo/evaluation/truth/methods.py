@@ -21,7 +21,7 @@ from hgrpo.evaluation.truth.update_settings import ArmUpdate
 def truth_tables(
     played: Played, updates: Mapping[str, ArmUpdate], labels: Mapping[str, str]
 ) -> dict[str, pd.DataFrame]:
-    """Compare credit with the true advantages of the same rollouts, which must be measured.
+    """Compare credit with the true advantages of the same rollouts (`played.truth`, not None).
 
     Returns:
         - truth: one row per method, then one for the shuffled truth; see `scoring.score`.

@@ -1,4 +1,4 @@
-"""Reads published rollouts with true advantages, and credit that other code computed for them."""
+"""Reads published rollouts with true advantages, and files of credit for these rollouts."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,7 +30,7 @@ def read_published(folder: Path) -> tuple[pd.DataFrame, MeasuredTruth]:
     names = [*PLACE.names, "action", "admissible"]
     turns = read_turns(folder / TURNS_FILE, names)
     if turns.select(PLACE.names) != truth.select(PLACE.names):
-        raise UserError(f"{folder / TRUTH_FILE}: its rows do not match the turns in {TURNS_FILE}")
+        raise UserError(f"{folder / TRUTH_FILE}: rows do not match the turns in {TURNS_FILE}")
     places = truth.select(list(TURN)).to_pandas()
     if twice := _twice(places):
         raise UserError(f"{folder / TRUTH_FILE}: {twice}")

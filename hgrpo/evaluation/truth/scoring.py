@@ -55,7 +55,7 @@ def pearson(
 
 
 def _varies(variance: np.ndarray, square: np.ndarray) -> np.ndarray:
-    """The variance, or 0 if it is within the rounding error of the mean square."""
+    """Return `variance`, or 0 where it may be a rounding error of the mean `square`."""
     return np.where(variance > 1e-12 * square, variance, 0.0)
 
 
@@ -94,15 +94,15 @@ def score(credit: np.ndarray, advantage: np.ndarray, truth: MeasuredTruth) -> di
         groups, turns, clear_turns: sample sizes.
         credit_pearson, advantage_pearson: correlations with the truth, corrected for its noise.
         within_pearson: like `advantage_pearson`, after subtracting each trajectory's mean from
-            advantage and truth. It compares only turns of the same trajectory.
-        beats_shuffled: "yes" if the interval of `within_pearson` is above 0, which is the value for
-            the shuffled truth; "" if there is no interval, e.g. because the truth does not vary
+            advantage and truth, so that only turns of the same trajectory are compared.
+        beats_shuffled: "yes" if the interval of `within_pearson` is above 0, the value of the
+            shuffled truth; "" if there is no interval, e.g. because the truth does not vary
             significantly within trajectories; "no" otherwise, e.g. if advantages are constant
             within trajectories.
         sign_accuracy: share of the clear turns whose advantage has the sign of the truth.
-        cosine: cosine between the method's update and the exact truth's update, for one group.
+        cosine: cosine between a group's update and the update from its exact true advantages.
         Except for sample sizes, each number has columns `_lower` and `_upper` with a 95 % interval
-        over groups. They are NaN without variation or with too few groups (`resampling.FEWEST`).
+        over groups. These are NaN without variation or below `resampling.FEWEST` groups.
     """
     known = np.isfinite(credit) & np.isfinite(advantage)
     truth, credit, advantage = truth.of(known), _scaled(credit[known]), _scaled(advantage[known])
@@ -149,7 +149,7 @@ def gradient_rows(advantage: np.ndarray, truth: MeasuredTruth) -> list[dict[str,
 
 
 def true_gradient_rows(truth: MeasuredTruth) -> list[dict[str, float]]:
-    """The rows of `gradient_rows` for the exact truth, corrected for its estimation noise."""
+    """The rows of `gradient_rows` for the true advantages, corrected for estimation noise."""
     first, second = (update_sketches(half, truth) for half in truth.halves)
     products = (first @ second.T + second @ first.T) / 2
     moments = expected(products, products, products, truth.weights)
@@ -157,10 +157,7 @@ def true_gradient_rows(truth: MeasuredTruth) -> list[dict[str, float]]:
 
 
 def best_scale(advantage: np.ndarray, truth: np.ndarray) -> float:
-    """Nonnegative factor that scales advantages to the truth, by least squares.
-
-    It is not biased by noise in the truth.
-    """
+    """Factor f >= 0 that minimises |f * advantage - truth|^2; noise in `truth` does not bias it."""
     square = float(advantage @ advantage)
     return max(0.0, float(advantage @ truth) / square) if square else 0.0
 
@@ -173,9 +170,10 @@ def error_rows(advantage: np.ndarray, truth: MeasuredTruth) -> list[dict[str, ob
 
     Returns:
         Columns `by` ("turn" or "action"), `key` (the turn number or kind of action), the numbers of
-        `turns` and `clear_turns`, `sign_accuracy` (see `score`; NaN without clear turns), the mean
-        true advantage `mean_truth`, and `mean_error`, the mean of scaled advantage minus truth. The
-        last two are in units of return; advantages are scaled because they have no unit.
+        `turns` and `clear_turns`, `sign_accuracy` (see `score`; NaN without clear turns),
+        `mean_truth` (mean true advantage) and `mean_error` (mean of scaled advantage minus truth).
+        Because advantages have no unit, they are scaled by `best_scale`. `mean_truth` and
+        `mean_error` are in units of return.
     """
     known = np.isfinite(advantage)
     truth, advantage = truth.of(known), advantage[known]
@@ -201,7 +199,7 @@ def error_rows(advantage: np.ndarray, truth: MeasuredTruth) -> list[dict[str, ob
 
 
 def update_sketches(advantage: np.ndarray, truth: MeasuredTruth) -> np.ndarray:
-    """Sketch of each group's gradient, i.e. of its sum of advantage times the turn's gradient.
+    """Sketch of each group's gradient: the sum over turns of advantage times the turn's sketch.
 
     Args:
         advantage: float64 [N].
@@ -251,7 +249,7 @@ def _pearson(values: np.ndarray, truth: MeasuredTruth) -> np.ndarray:
 
 
 def _beats(inside: np.ndarray) -> str:
-    """Whether the interval of correlations within trajectories, [R], is above 0."""
+    """Value of `beats_shuffled`, given the resamples of `within_pearson`, [R]."""
     _, lower, _ = estimate(inside)
     if np.isnan(lower):
         return ""
@@ -261,14 +259,14 @@ def _beats(inside: np.ndarray) -> str:
 def _products(
     advantage: np.ndarray, truth: MeasuredTruth
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Inner products of groups' gradients: method . method, method . truth, half . other half."""
+    """The first three arguments of `gradients.cosine` for a method's advantages."""
     of_method, true = (update_sketches(values, truth) for values in (advantage, truth.advantage))
     first, second = (update_sketches(half, truth) for half in truth.halves)
     return of_method @ of_method.T, of_method @ true.T, first @ second.T
 
 
 def _shuffled_cosine(truth: MeasuredTruth) -> np.ndarray:
-    """Cosine for the shuffled truth. Each product uses both halves, so noise does not bias it."""
+    """Cosine for the shuffled truth. All products combine both halves, to avoid bias by noise."""
     first, second = (update_sketches(half, truth) for half in truth.halves)
     means = (trajectory_means(half, truth.lengths) for half in truth.halves)
     dealt_first, dealt_second = (update_sketches(mean, truth) for mean in means)

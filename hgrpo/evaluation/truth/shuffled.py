@@ -62,12 +62,12 @@ def shuffled_spread(
 ) -> np.ndarray:
     """Variance of a trajectory's gradient due to shuffling, float64 [trajectories].
 
-    For a trajectory of T turns with gradients s_t, it is
+    For a trajectory of T turns with gradients s_t, the variance is
 
         c (T sum |s_t|^2 - |sum s_t|^2) / (T - 1),
 
-    where c is the covariance of the two halves over the turns. This is the covariance of the two
-    halves' gradients over permutations applied to both. It is 0 for a single turn.
+    where c is the covariance of the two halves over the turns. To exclude noise, it is computed as
+    the covariance of the two halves' gradients when both are permuted alike. It is 0 if T is 1.
 
     Args:
         sketches: float64 [N, size], s_t.

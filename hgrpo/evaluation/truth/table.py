@@ -28,7 +28,7 @@ CLEAR = 3.0
 
 
 def truth_schema(sketch: int) -> pa.Schema:
-    """The columns of truth.parquet, whose sketches have the width `sketch`."""
+    """The columns of truth.parquet, with sketches of width `sketch`."""
     columns = [("continuations", pa.int32()), *((name, pa.float64()) for name in NUMBERS)]
     columns += [(SKETCH, pa.list_(pa.float32(), sketch))]
     return pa.schema([*PLACE, *(pa.field(*column) for column in columns)])
@@ -70,7 +70,7 @@ def turn_places(groups: Sequence[PlayedGroup]) -> dict[str, list]:
 
 
 def read_truth(folder: Path, groups: Sequence[PlayedGroup]) -> pa.Table:
-    """Read the truth table in a folder whose rollouts are `groups` (from `read_groups`).
+    """Read the truth table in a folder, given the folder's rollouts `groups` (`read_groups`).
 
     Raises:
         UserError: `read_truth_table` fails, or the rows do not match the turns of the rollouts.
@@ -107,22 +107,22 @@ def sketches_of(table: pa.Table) -> np.ndarray:
 def clear(advantage: np.ndarray, error: np.ndarray) -> np.ndarray:
     """Whether each turn's |A| exceeds `CLEAR` standard errors, bool [turns].
 
-    A few of many turns whose true A is 0 are clear by chance.
+    Among many turns with a true A of 0, the signs of a few are clear by chance.
     """
     return np.abs(advantage) > CLEAR * error
 
 
 def true_variance(first: np.ndarray, second: np.ndarray) -> float:
-    """Variance of the true A over turns, the covariance of estimates from both halves.
+    """Estimate the variance of the true A over turns, without the noise of estimates of A.
 
-    The covariance contains no noise variance, because the errors of the two estimates are
-    independent. It may be negative by chance if most of the variance is noise.
+    It is the covariance of the estimates from the two halves, whose errors are independent. It may
+    be negative by chance if most of the variance is noise.
     """
     return float(np.mean((first - first.mean()) * (second - second.mean())))
 
 
 def reliability(advantage: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
-    """`true_variance` divided by the variance of `advantage`, at most 1; NaN if the latter is 0."""
+    """`true_variance` / variance of `advantage`, at most 1; NaN if `advantage` is constant."""
     spread = float(np.var(advantage))
     return min(1.0, true_variance(first, second) / spread) if spread else float("nan")
 

@@ -1,4 +1,4 @@
-"""Computes the advantages that training would derive from a method's credit."""
+"""Computes the advantages that training would use, given a method's credit."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,8 +21,9 @@ from hgrpo.trajectories.store import SEQUENCES_FILE, read_sequences
 def update_advantages(credit: np.ndarray, groups: Sequence[Group], update: ArmUpdate) -> np.ndarray:
     """Advantage of every turn in the arm's loss, float64 [N].
 
-    Advantages in dead groups are 0, even if these groups are excluded from the update. They are not
-    scaled by `advantage_rms`, because a common factor does not change the update's direction.
+    Advantages in dead groups are 0, even if these groups are excluded from the update. Advantages
+    are not scaled by `advantage_rms`, because a common factor does not change the direction of the
+    update.
 
     Args:
         credit: float64 [N], over the turns of all trajectories; NaN in groups without credit.
@@ -39,7 +40,6 @@ def update_advantages(credit: np.ndarray, groups: Sequence[Group], update: ArmUp
 
 
 def _advantages(group: Group, credit: np.ndarray, update: ArmUpdate) -> GroupAdvantages:
-    """Compute the advantages of a group and store them in its turns."""
     ends = np.cumsum([len(t.turns) for t in group.trajectories])
     return group_advantages(group, np.split(credit, ends[:-1]), update.method, update.training)
 

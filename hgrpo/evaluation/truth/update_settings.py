@@ -9,7 +9,7 @@ TRAINING = {"invalid_action_penalty"}
 
 
 class ArmUpdate(Strict):
-    """An arm's settings; of `training`, only the keys `TRAINING` affect its advantages."""
+    """An arm's settings. Only the keys `TRAINING` of `training` affect the arm's advantages."""
 
     method: MethodConfig
     training: TrainingConfig

@@ -6,8 +6,8 @@
 
 V_T has no error, because there is no reward after the last turn. A_t is an unbiased estimate of the
 turn's advantage under the policy that plays the continuations. Source: Kazemnejad et al. 2024,
-"VinePPO: Refining Credit Assignment in RL Training of LLMs", https://arxiv.org/abs/2410.01679. A
-step of VinePPO is a turn here.
+"VinePPO: Refining Credit Assignment in RL Training of LLMs", https://arxiv.org/abs/2410.01679, with
+turns as steps.
 """
 
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ import numpy as np
 class TurnTruth:
     """Estimates for the T turns of a trajectory; every field is float64 [T], in units of return.
 
-    V_{t+1} has opposite signs in A_t and A_{t+1}, so their errors have the covariance
-    -se_after[t]**2. The errors of turns that are not adjacent are independent.
+    The errors of A_t and A_{t+1} have the covariance -se_after[t]**2, because V_{t+1} is added in
+    A_t and subtracted in A_{t+1}. The errors of turns that are not adjacent are independent.
 
     Attributes:
         value_before, value_after: V_t and V_{t+1}.

@@ -231,7 +231,7 @@ def test_a_saved_model_says_what_it_is(tmp_path):
     assert all(torch.equal(model.state_dict()[n], t) for n, t in loaded.state_dict().items())
     assert json.loads((tmp_path / "model.json").read_bytes())["metrics"] == {"best": 1}
     other = Settings(model=SMALL.model_copy(update={"layers": 2}))
-    with pytest.raises(UserError, match="settings of the fitted model differ"):
+    with pytest.raises(UserError, match="fitted with different `model` settings"):
         load_model(tmp_path, other)
 
 
