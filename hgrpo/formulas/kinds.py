@@ -36,7 +36,7 @@ def known() -> list[str]:
 
 
 def module_name(rule: str) -> str:
-    """Dotted name of a rule's module, which is part of a round's code hash with its imports."""
+    """Dotted name of the Python module that defines a rule."""
     return every()[rule].__module__
 
 
