@@ -20,7 +20,7 @@ _FLAT = 20.0
 
 
 def mean_to_go(correct: Tensor, scored: Tensor) -> Tensor:
-    """Mean of `correct` over the scored positions among each position and all later ones, [..., T].
+    """Mean of `correct` over the scored positions from each position to the end, [..., T].
 
     The mean is 0 if there are no such positions.
 
@@ -139,7 +139,7 @@ class Doubt(Gate):
 class UncertaintyDG(Doubt):
     """DG with the standard deviation of rewards subtracted inside the gate.
 
-    As in the original sandbox, this is the measure of uncertainty. No model estimates it.
+    As in the original sandbox, this standard deviation measures uncertainty, without a model.
     """
 
     def term(self, seen: Seen) -> Term:

@@ -35,8 +35,8 @@ _LOG_ZERO = -1e9
 def teacher_rewards(behaviour: Tensor, teacher: Tensor) -> Tensor:
     """log q - log p of sampled tokens, no gradient; its mean over samples is -KL(p || q).
 
-    With this value as the advantage of its token, the policy gradient lowers the reverse KL at the
-    sampled prefix. With the sum from a token to the end as the token's advantage, it lowers the
+    If this value is the advantage of its token, the policy gradient lowers the reverse KL at the
+    sampled prefix. If the values of all later tokens are added to the advantage, it lowers the
     reverse KL of the whole sequence. See Gu et al. 2024, "MiniLLM: Knowledge Distillation of Large
     Language Models", section 2, https://arxiv.org/abs/2306.08543.
 
@@ -152,7 +152,7 @@ def top_k(logprobs: Tensor, k: int) -> Tensor:
 def support_mask(student: Tensor, teacher: Tensor, k: int, support: Support) -> Tensor:
     """Mask of the top k tokens of the student, of the teacher, or of both, bool [..., V].
 
-    "intersection" selects tokens in both top-k sets, possibly none. Log-probs have shape [..., V].
+    "intersection" selects the tokens in both sets, possibly none. Arguments are log-probs [..., V].
     """
     if support == "student":
         return top_k(student, k)
@@ -180,7 +180,7 @@ def overlap_at_k(student: Tensor, teacher: Tensor, k: int) -> Tensor:
 class Truncation(Rule):
     """Base class of divergences over the top-k set of the student, the teacher, or both.
 
-    The set may depend on the current student, but there is no gradient through its choice.
+    There is no gradient through the choice of the set, which may depend on the current student.
     """
 
     piece = "opd"

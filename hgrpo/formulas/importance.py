@@ -17,7 +17,7 @@ def importance_weights(old: Tensor, behaviour: Tensor, cap: float) -> Tensor:
     """min(exp(old - behaviour), cap): importance weights, truncated at `cap`.
 
     See Ionides 2008, "Truncated Importance Sampling", https://doi.org/10.1198/106186008X320456. The
-    weights correct for different log-probs in the inference engine and the trainer, as in Yao et
+    weights correct for differences between the engine's and the trainer's log-probs, as in Yao et
     al. 2025, "Your Efficient RL Framework Secretly Brings You Off-Policy RL Training",
     https://fengyao.notion.site/off-policy-rl.
 

@@ -67,7 +67,7 @@ def tempo_advantages(rewards: Tensor, actions: Tensor) -> Tensor:
 
 
 class TEMPO(Capped):
-    """PG with the sum of a z-score and the change of the prefix's value as advantage.
+    """PG whose advantage is a z-score plus the scaled change in the value of the prefix.
 
     Kept from the paper: the advantage. On bandits, it is the z-score. The ratio is capped as in PG.
     """

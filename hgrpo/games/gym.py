@@ -182,7 +182,7 @@ def _scratch() -> tempfile.TemporaryDirectory:
 
 
 def _characters(settings: EnvSettings) -> frozenset[str]:
-    """Characters that can occur in observations: any character if tasks are users' files."""
+    """Characters that can occur in observations: any character if users provide the tasks."""
     if settings.source == "folder":
         return frozenset(map(chr, range(_UNICODE)))
     # Include the quotation marks around product categories, and Sokoban's configured symbols.

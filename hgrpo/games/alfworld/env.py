@@ -112,9 +112,9 @@ class AlfworldEnv(PickledByReplay):
 def changed(view: View, start: View) -> list[tuple]:
     """Sorted list of the agent's place and of facts that have become true since `start`.
 
-    Only predicates in `_CHANGES` are included. For example, lamps that have been used are included,
-    because goals depend on them. Open receptacles are not included, because an open receptacle at
-    the agent's place already affects the admissible commands.
+    Only facts of predicates in `_CHANGES` are listed. For example, lamps that have been used are
+    listed, because goals depend on them. Open receptacles are not listed, because an open
+    receptacle at the agent's place already affects the admissible commands.
     """
     facts = [("atlocation", fact) for fact in view("atlocation")]
     for name in _CHANGES:

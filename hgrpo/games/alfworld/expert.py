@@ -24,8 +24,8 @@ from hgrpo.games.alfworld.vocabulary import PUT, TOOLS, kind_of
 from hgrpo.games.base import Task
 from hgrpo.games.demonstration import play, replayed, shared_out
 
-# Given the receptacle types in a room and an object type, returns the receptacle types to search
-# first. All types are display names.
+# A function of (receptacle types in a room, object type) that returns the receptacle types in which
+# to search first. All types are display names.
 Favourites = Callable[[set[str], str], set[str]]
 Play = Generator[str, str, None]
 Search = Generator[str, str, tuple[str, str]]
@@ -212,7 +212,7 @@ def informed(config: SearcherSettings) -> SearcherSettings:
 def demonstrate(
     config: AlfworldSettings, assets: Path, panel: list[Task], seed: int, skipped: Counter[str]
 ) -> Iterator[dict]:
-    """Yield rows of trajectories.parquet, with the same number of trajectories for every game.
+    """Yield rows of trajectories.parquet, distributed evenly over the games of the panel.
 
     If the goal is a template sentence, the searcher plays the game. However, a random fraction
     `walkthrough_share` of the trajectories replays the walkthrough, if the game has one. If a human

@@ -19,7 +19,7 @@ def key_getter(positions: tuple[int, ...]) -> Callable:
 
 
 class Vocabulary:
-    """Numbers predicates and patterns; in a pattern, some arguments of a predicate are known."""
+    """Assigns numbers to predicates and patterns (predicates with some known arguments)."""
 
     def __init__(self) -> None:
         self.predicates: dict[str, int] = {}

@@ -58,7 +58,7 @@ def type_predicate(kind: str) -> str:
 
 
 def succeed(facts: Facts, frame: Frame) -> bool:
-    """As `then`, stop a query at its first assignment, to test whether one exists."""
+    """A value for `then` that stops at the first assignment, to test whether one exists."""
     return True
 
 
@@ -180,7 +180,7 @@ class FormulaCompiler:
         ]
 
     def run(self, clause: "Clause", bound: set[str], then: Step) -> Step:
-        """Return a step that enumerates the assignments of `clause`; those of `bound` are given."""
+        """Return a step that enumerates all assignments of `clause`. Those of `bound` are given."""
         filled = {clause.scope[name] for name in bound} | set(self.slots.constants.values())
         tests = []
         for part, names in clause.filters:

@@ -245,7 +245,6 @@ class NativeGame:
         return self.game.intro
 
     def fork(self) -> "NativeGame":
-        """Copy of the episode in the same state."""
         twin = copy(self)
         twin.facts, twin._listed = self.facts.copy(), self._listed.copy()
         return twin

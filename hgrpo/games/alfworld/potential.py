@@ -11,7 +11,8 @@ number of points of any object, divided by the number of points in a won game:
 - Task "look at in light", out of 3 points: 1 point if an object is held, 1 if a lamp has been used,
   and 1 if an object is held next to that lamp.
 
-The potential is 1 if and only if the game is won. For goals of any other form, it is otherwise 0.
+The potential is 1 if and only if the game is won. For goals of any other form, the potential is 0
+until the game is won.
 """
 
 from collections.abc import Callable, Hashable
@@ -53,11 +54,11 @@ def potential(
 
 @dataclass
 class _Shape:
-    """The conditions of a goal without `or` and `forall`. Variables are renamed to be unique.
+    """The conditions of a goal that contains only `and`, `exists`, atoms and inequalities.
 
     Attributes:
         relations: atoms with zero or several variables, as (predicate, argument, ...).
-        unequal: pairs of variables that must differ.
+        unequal: pairs of variables that must differ. Variables are renamed to be unique.
         static: maps a variable to its conditions that never change: (predicate, constant or "").
         states: maps a variable to the predicates of its conditions that actions can change.
     """

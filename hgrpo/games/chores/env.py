@@ -37,7 +37,6 @@ class ChoresEnv(PickledByReplay):
         return Observation(self._goal, f"{text} {self._next()}")
 
     def fork(self) -> "ChoresEnv":
-        """Deep copy of the environment."""
         twin = self._twin()
         twin._chosen = self._chosen[:]
         return twin
@@ -158,10 +157,9 @@ class ChoresEnv(PickledByReplay):
 
 
 def score(goal: str, turns: Turns, completed: bool) -> list[float]:
-    """Score turns: 10 for the last turn of a won game (2 if lost), 5 for other turns with effect.
+    """Score turns: 5, or 0 if without effect. The last turn scores 10 if the game is won, else 2.
 
-    A turn without effect scores 0. Right and wrong places get the same score, because the text does
-    not show which places are right.
+    Right and wrong places get the same score, because the text does not show which are right.
     """
     last = 10.0 if completed else 2.0
     return [*(5.0 * (not text.startswith(NO_EFFECT)) for text, _ in turns[1:]), last]

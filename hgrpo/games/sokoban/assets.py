@@ -65,11 +65,11 @@ def _generated(config: SokobanSettings, sizes: dict[str, int], seed: int) -> Ite
 def _collected(
     config: SokobanSettings, sizes: dict[str, int | None], seed: int, skipped: Counter[str]
 ) -> Iterator[Row]:
-    """Yield the levels in the user's folder. Consecutive levels have different solution lengths.
+    """Yield the levels in the user's folder. Bands of solution length alternate.
 
-    They alternate between the three bands of lengths; `seed` determines the order within a band. A
-    level is excluded and counted if it is invalid, equivalent to an earlier level of its split or,
-    with `leave_out_unsolvable`, not solved. Levels that exceed a panel's size are also checked.
+    `seed` determines the order within a band. A level is excluded and counted if it is invalid,
+    equivalent to an earlier level of its split or, with `leave_out_unsolvable`, not solved. Levels
+    that no panel needs are also checked.
     """
     root = user_path(config.levels.folder or "", "levels.folder")
     owners: dict[str, tuple[str, str]] = {}  # canonical text of a level -> (split, location)

@@ -107,7 +107,6 @@ class SokobanEnv(PickledByReplay):
         return Step(Observation(GOAL, text), reward, gain, self._done, solved, info)
 
     def fork(self) -> "SokobanEnv":
-        """Deep copy of the environment."""
         return self._twin()
 
     def admissible_commands(self) -> list[str]:
