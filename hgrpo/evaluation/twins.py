@@ -38,8 +38,8 @@ def twins(
     their random numbers, only the first of them is used. Null controls are excluded.
 
     Args:
-        advantages: for the rollouts of each policy, method -> float64 [turns]; NaN for turns
-            without credit.
+        advantages: for each policy's rollouts, a mapping from a method to its advantages, float64
+            [turns]. They are NaN for turns without credit.
     """
     arms: list[str] = []
     for name, update in updates.items():

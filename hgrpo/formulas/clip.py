@@ -63,7 +63,7 @@ def surrogate(
 
 
 class PPOClip(TokenRule):
-    """The clipped surrogate of PPO, with the clip range from `training`; the default for agents."""
+    """The clipped surrogate of PPO, which is the default for agents."""
 
     piece = ""
     agents = True

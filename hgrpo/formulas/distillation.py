@@ -10,7 +10,7 @@ Results have the shape [...]. The divergences differ in how they treat tokens ou
 - Truncated forward KL: weights each token by the teacher's probability, which moves the student's
   probability to S.
 
-If S is the whole vocabulary, the first three are the reverse KL, and the last is the forward KL.
+If S is the whole vocabulary, the first three equal the reverse KL; the last equals the forward KL.
 The truncated reverse KL comes from the original sandbox. The other three are controls that isolate
 failure modes of the truncated reverse KL.
 """

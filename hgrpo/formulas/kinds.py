@@ -26,7 +26,7 @@ def every() -> dict[str, type[Rule]]:
 
 
 def of_piece(piece: str) -> dict[str, type[Rule]]:
-    """The rules of a piece of the sandbox, by name."""
+    """Rules of one part of the sandbox, e.g. "rl", by name."""
     return {name: rule for name, rule in every().items() if rule.piece == piece}
 
 

@@ -51,8 +51,8 @@ def kl_penalty(form: KlForm, logprobs: Tensor, reference: Tensor, behaviour: Ten
     """The configured KL penalty of each token, in nats.
 
     `k3_ratio` is `kl_k3` times exp(logprobs - behaviour), with gradients through both factors. If
-    `behaviour` sampled the tokens, this is an unbiased estimate of KL(policy || reference) and of
-    its gradient, even after optimiser steps (DeepSeek-AI 2025, "DeepSeek-V3.2",
+    `behaviour` sampled the tokens, this estimate of KL(policy || reference) and its gradient are
+    unbiased, even after optimiser steps (DeepSeek-AI 2025, "DeepSeek-V3.2",
     https://arxiv.org/abs/2512.02556). In TRL, this option is called `use_bias_correction_kl`.
     """
     if form != "k3_ratio":

@@ -103,8 +103,8 @@ def _moved(rollout: Rollout) -> Tensor:
 def log_growth_weights(logprobs: Tensor, advantages: Tensor, success: Tensor) -> Tensor:
     """A / p for a success and A for a failure, for one-step tasks with rewards 0 and 1.
 
-    Without a baseline, the gradient of a success is grad log p / p, which is the gradient of the
-    log success rate in expectation. With a baseline, failures also have gradients. The formula
+    Without a baseline, the gradient of a success is grad log p / p. In expectation, this is the
+    gradient of the log success rate. With a baseline, failures also have gradients. The formula
     comes from the original sandbox.
 
     Args:

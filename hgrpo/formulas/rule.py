@@ -23,10 +23,10 @@ class Rule(Strict, ABC):
     `hgrpo.cli.sandbox` reproduces.
 
     Attributes:
-        piece: the piece of the sandbox that uses the rule, or "".
+        piece: the part of the sandbox that uses the rule, e.g. "rl"; "" for none.
         agents: whether the rule can train agents.
         agents_lack: what the rule requires and agents' tasks do not provide, or "".
-        needs: names of the rule's requirements, which the settings of its piece define.
+        needs: names of the rule's requirements in `NEEDS` of `hgrpo.sandbox.<piece>.settings`.
         of_training: maps settings of the rule to the keys of `training` that contain their values.
         grouped: whether the rule compares the rollouts of a group.
         oracle: whether the rule uses log-probs of actions along the correct answer.

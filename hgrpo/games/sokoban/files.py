@@ -52,7 +52,7 @@ def split_levels(text: str) -> list[tuple[str, str]]:
 
 
 def _is_row(line: str, above: list[str]) -> bool:
-    """Whether a line is a row of a board, given the rows of this board `above` the line."""
+    """Whether a line is a row of a board. `above` contains the board's earlier rows."""
     if "#" in line:
         return bool(_ROW.fullmatch(line) or (above and _ODD_ROW.fullmatch(line)))
     if not line.strip(" \t-_"):
