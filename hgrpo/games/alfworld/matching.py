@@ -180,7 +180,7 @@ class FormulaCompiler:
         ]
 
     def run(self, clause: "Clause", bound: set[str], then: Step) -> Step:
-        """Return a step that enumerates the assignments of `clause`; `bound` variables are given."""
+        """Return a step that enumerates assignments of `clause`; `bound` variables are given."""
         filled = {clause.scope[name] for name in bound} | set(self.slots.constants.values())
         tests = []
         for part, names in clause.filters:
