@@ -1,10 +1,9 @@
-"""Finds arms that are the same method under two names, because their advantages are proportional.
+"""Find arms that are the same method under two names, i.e. whose advantages are proportional.
 
-For advantages a and b of the same turns, the unexplained share (of variance, after scaling) is
+Let a and b be the advantages of two arms on the same turns. The fraction of the sum of squares of a
+that is not explained by a positive multiple of b is
 
-    1 - (a . b)^2 / (|a|^2 |b|^2),
-
-and 1 if a . b <= 0.
+    1 - (a . b)^2 / (|a|^2 |b|^2)  if a . b > 0, and 1 otherwise.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ import pandas as pd
 
 from hgrpo.evaluation.truth.update_settings import ArmUpdate
 
-# Largest unexplained share at which two arms are nearly the same method.
+# Two arms are reported if the unexplained fraction is at most this value.
 NEAR = 1e-3
 _COLUMNS = ["method_a", "method_b", "label_a", "label_b", "unexplained"]
 # The keys of a method that affect its advantages.
@@ -23,7 +22,7 @@ _ADVANTAGES = {"credit", "alpha", "group_norm", "turn_norm", "norm_floor"}
 
 
 def unexplained(a: np.ndarray, b: np.ndarray) -> float:
-    """Unexplained share of two advantages, float64 [turns]; NaN if either is all zeros."""
+    """Fraction of the squares of `a` not explained by `b`, [turns] each; NaN if one is all 0."""
     squares = float(a @ a) * float(b @ b)
     return 1 - max(0.0, float(a @ b)) ** 2 / squares if squares else float("nan")
 
@@ -33,14 +32,14 @@ def twins(
     updates: Mapping[str, ArmUpdate],
     labels: Mapping[str, str],
 ) -> pd.DataFrame:
-    """Names and labels of arms that are (nearly) the same method, and the share `unexplained`.
+    """Pairs of arms that are (nearly) the same method: names, labels, and unexplained fraction.
 
-    The arms of a pair may differ only in settings that affect advantages. Of declared twins (arms
-    that differ only in their random numbers), only the first is used. Null controls are excluded.
+    The two arms may differ only in settings that affect advantages. If several arms differ only in
+    their random numbers, only the first of them is used. Null controls are excluded.
 
     Args:
-        advantages: for the rollouts of each policy, method -> float64 [turns]; NaN for turns
-            without credit.
+        advantages: for each policy's rollouts, a mapping from a method to its advantages, float64
+            [turns]. They are NaN for turns without credit.
     """
     arms: list[str] = []
     for name, update in updates.items():
@@ -60,7 +59,7 @@ def twins(
 
 
 def _differ(a: ArmUpdate, b: ArmUpdate) -> set[str]:
-    """Keys in which two arms differ, except for random numbers and names."""
+    """Settings in which two arms differ, ignoring names and random number streams."""
     names = {"name", "label", "stream", "training"}
     one, two = (u.method.model_dump(exclude=names) | {"training": u.training} for u in (a, b))
     return {key for key, value in one.items() if two[key] != value}

@@ -1,4 +1,4 @@
-"""Data structures of update rules: a batch of all seeds, its evaluation under a policy, a loss."""
+"""Data structures of update rules: a batch of rollouts, the model's outputs on it, and a loss."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -10,7 +10,7 @@ from hgrpo.formulas.tensors import Tensor, torch
 
 @dataclass(frozen=True)
 class Candidates:
-    """Candidates for the next token at every prefix, [S, N, K, M, T, C].
+    """C candidate tokens for every position of a batch, [S, N, K, M, T, C].
 
     Candidate 0 is the token that the rollout contains.
     """
@@ -21,7 +21,7 @@ class Candidates:
     rewards: Tensor
 
     def columns(self) -> dict[str, Tensor]:
-        """Log columns about the rewards, [S, N, K, M, T] each."""
+        """Metrics of the rewards, [S, N, K, M, T] each."""
         return {
             "candidate_reward": self.rewards.mean(-1),
             "behavior_token_reward": self.rewards[..., 0],
@@ -32,18 +32,18 @@ class Candidates:
 class Rollout:
     """A batch with the axes S seeds, N groups, K rollouts, M slots or segments, T tokens.
 
-    A group consists of K rollouts of one input; in batches without groups, K is 1. Tokens and
-    rollouts are never removed, but masked by `mask` and `keep`. The first axis of every tensor is
-    the axis of seeds.
+    A group consists of K rollouts of one input; in batches without groups, K is 1. To exclude a
+    token or a rollout, its entry in `mask` or `keep` is set to 0, and no tensor changes its shape.
+    The first axis of every tensor is the axis of seeds.
     """
 
-    # Prompts or features [S, N, ...] by view, i.e. the form in which a policy gets the task.
+    # Maps a view (a form in which a policy gets the task) to prompts or features [S, N, ...].
     inputs: Mapping[str, Tensor]
     # int64 [S, N, K, M, T]
     actions: Tensor
     # Log-probs of the actions at sampling time, in nats, [S, N, K, M, T].
     behaviour: Tensor
-    # Rewards [S, N, K], with reward noise (`rewards`) and without it (`clean`).
+    # Rewards [S, N, K]. `rewards` includes reward noise, and `clean` does not.
     rewards: Tensor
     clean: Tensor
     # 1 for valid tokens, 0 for padding, [S, N, K, M, T].
@@ -54,12 +54,12 @@ class Rollout:
     age: Tensor
     # The correct actions, int64 [S, N, T].
     labels: Tensor | None = None
-    # Sum over actions of squared probability at sampling time, [S, N, K, M, T].
+    # Sum of the squared probabilities of all actions at sampling time, [S, N, K, M, T].
     collision: Tensor | None = None
     # E[R | input] of the behaviour policy, [S, N].
     expected: Tensor | None = None
     candidates: Candidates | None = None
-    # Tensors that only some sandbox pieces use, such as a teacher's log-probs, by name.
+    # Maps names to tensors that only some experiments use, such as a teacher's log-probs.
     extras: Mapping[str, Tensor] = field(default_factory=dict)
 
     @property
@@ -73,12 +73,12 @@ class Rollout:
         return self.actions.shape[2]
 
     def restricted(self, keep: Tensor) -> "Rollout":
-        """The batch without the rollouts that are 0 in `keep` [S, N, K], which are masked."""
+        """A copy of the batch that also excludes the rollouts with a 0 in `keep` [S, N, K]."""
         return replace(self, keep=self.keep * keep)
 
 
 def choose(batches: Sequence[Rollout], which: Sequence[int], age: Tensor) -> Rollout:
-    """Assemble a batch, with seed s from `batches[which[s]]`, and set its ages to `age` [S]."""
+    """Build a batch that contains seed s of `batches[which[s]]` for every s, with ages `age`."""
     if len(set(which)) == 1:
         return replace(batches[which[0]], age=age)
 
@@ -129,12 +129,12 @@ class Questions(NamedTuple):
 
 @dataclass(frozen=True)
 class Seen:
-    """A batch, evaluated under the current weights of the policy.
+    """A batch and the log-probs of the current policy on it.
 
     `table` [S, N, K, M, T, V] contains the log-probs of all actions, with gradient. `baseline` is
     subtracted from rewards; it has no gradient and is broadcastable to [S, N, K, M, T]. `scored`
     [T] is 1 for positions that affect the reward. `oracle` [S, N, 1, 1, T, V] contains the
-    log-probs of all actions along the correct answer, if the rule has `oracle` set.
+    log-probs of all actions after each prefix of the correct answer; None if the rule needs none.
     """
 
     rollout: Rollout
@@ -161,7 +161,7 @@ class Seen:
 
     @cached_property
     def label_losses(self) -> Tensor:
-        """-log p of the correct token after the sampled prefix, [S, N, K, M, T]."""
+        """-log p of the correct token, given the sampled prefix, [S, N, K, M, T]."""
         labels = self.rollout.labels[:, :, None, None].expand_as(self.rollout.actions)
         return -taken(self.table, labels)
 
@@ -176,11 +176,11 @@ class Seen:
         return (self.rollout.behaviour * self.rollout.mask).sum((-1, -2))
 
     def over_tokens(self, values: Tensor) -> Tensor:
-        """Expand values of rollouts [S, N, K] to their tokens [S, N, K, M, T]."""
+        """Repeat the value of each rollout [S, N, K] for all its tokens, [S, N, K, M, T]."""
         return values[..., None, None].expand_as(self.rollout.actions)
 
     def per_seed(self, values: Tensor) -> Tensor:
-        """Expand values [S] to all tokens [S, N, K, M, T]."""
+        """Repeat the value of each seed [S] for all its tokens, [S, N, K, M, T]."""
         shape = (-1, *(1,) * (self.logprobs.dim() - 1))
         return torch.broadcast_to(values.view(shape), self.logprobs.shape)
 
@@ -199,7 +199,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Term:
-    """The loss of a rule for each seed, [S], and log columns, [S] each."""
+    """The loss of an update rule, and metrics to log, [S] each (one entry per seed)."""
 
     loss: Tensor
     metrics: Mapping[str, Tensor] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Clipped surrogate losses; tensors are float, of equal shapes, with one entry per token."""
+"""Clipped surrogate losses. All tensors are float and have equal shapes, one entry per token."""
 
 from pydantic import Field
 
@@ -56,14 +56,14 @@ def clip_fraction(
 def surrogate(
     seen: Seen, advantages: Tensor, low: float, high: float
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Per-token losses `ppo_clip` of a sandbox batch, and log columns, [S] each."""
+    """The loss `ppo_clip` of each token of a sandbox batch, and metrics to log, [S] each."""
     old = seen.rollout.behaviour
     columns = {"adv_abs_mean": advantages.abs(), "ratio_mean": ratios(seen.logprobs, old)}
     return ppo_clip(seen.logprobs, old, advantages, low, high), seen.means(columns)
 
 
 class PPOClip(TokenRule):
-    """The clipped surrogate of PPO, the default rule of agents; `training` has the clip range."""
+    """The clipped surrogate of PPO, which is the default for agents."""
 
     piece = ""
     agents = True

@@ -29,7 +29,7 @@ def dg_weights(logprobs: Tensor, advantages: Tensor, eta: float) -> Tensor:
 
 
 class Gate(Rule):
-    """Base class of DG and its variants, with the temperature of the gate."""
+    """Base class of DG and its variants, which defines the temperature of the gate."""
 
     eta: float = Field(
         1.0, gt=0, description="temperature of the gate sigmoid(advantage * surprisal / eta)"
@@ -43,7 +43,7 @@ class Gate(Rule):
 class DG(Gate, TokenRule):
     """The policy gradient with advantages gated by sigmoid(advantage * surprisal / eta).
 
-    Kept: the gate. The advantage is the rollout's reward minus the run's `baseline`.
+    Kept from the paper: the gate. The advantage is the rollout's reward minus the run's `baseline`.
     """
 
     agents = True
@@ -58,7 +58,7 @@ class DG(Gate, TokenRule):
 class ReplayDG(DG):
     """DG on replayed batches.
 
-    There are no importance weights, as in the original.
+    As in the original sandbox, there are no importance weights.
     """
 
     agents = False

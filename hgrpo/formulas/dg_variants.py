@@ -1,6 +1,6 @@
-"""Variants of DG for the sandbox, with different credit, weights, screens or supervised terms.
+"""Variants of DG for the sandbox that change its advantages, weights, samples or loss.
 
-All except Kondo's screen and the cross-entropy come from the original sandbox.
+They come from the original sandbox, except for `CE` and the selection of samples in `Kondo`.
 """
 
 from pydantic import Field
@@ -20,9 +20,9 @@ _FLAT = 20.0
 
 
 def mean_to_go(correct: Tensor, scored: Tensor) -> Tensor:
-    """For each position, mean of `correct` over the scored positions from there on, [..., T].
+    """Mean of `correct` over the scored positions from each position to the end, [..., T].
 
-    The mean is 0 if no scored positions remain.
+    The mean is 0 if there are no such positions.
 
     Args:
         correct: float [..., T], 1 for a correct token.
@@ -32,11 +32,11 @@ def mean_to_go(correct: Tensor, scored: Tensor) -> Tensor:
 
 
 class DGToken(Gate):
-    """DG on the mean correctness from each token on, minus the collision probability.
+    """DG with the mean correctness of a token and all later tokens, minus a baseline, as advantage.
 
-    The credit comes from the original and requires the correctness of each token. The collision
-    probability is not subtracted at positions that do not affect the reward. All tokens at these
-    positions are reinforced, because the mean correctness is at least 0.
+    This advantage comes from the original sandbox and requires the correctness of each token. The
+    baseline is the collision probability, or 0 at positions that do not affect the reward. Tokens
+    at these positions are always reinforced, because the mean correctness is at least 0.
     """
 
     agents_lack = "a reward for every token"
@@ -60,17 +60,17 @@ def above_chance(seen: Seen, credit: Tensor) -> Tensor:
 def entropy_guard(logprobs: Tensor, advantages: Tensor, actions: int, strength: float) -> Tensor:
     """1 - strength clip(p - 1 / actions, 0, 1) where A > 0, and 1 elsewhere; no gradient.
 
-    Successful tokens that are already more likely than chance are reinforced less. `actions` is the
-    size of the vocabulary. The rule comes from the original sandbox.
+    Tokens with A > 0 are reinforced less if they are already more likely than chance. `actions` is
+    the size of the vocabulary. The formula comes from the original sandbox.
     """
     excess = (logprobs.detach().exp() - 1.0 / actions).clamp(0.0, 1.0)
     return torch.where(advantages > 0, 1.0 - strength * excess, torch.ones_like(excess))
 
 
 class DGEntropyGuard(Gate):
-    """DG with smaller weights for successful tokens that are already likely.
+    """DG with smaller weights for likely tokens with a positive advantage.
 
-    The factor comes from the original. It depends only on the probability of the sampled token.
+    The factor comes from the original sandbox. It depends on the sampled token's probability only.
     """
 
     strength: float = Field(
@@ -92,7 +92,7 @@ def freshness(age: Tensor, decay: float) -> Tensor:
 class FreshDG(Gate):
     """DG with a weight that decays with the age of the batch.
 
-    The decay comes from the original.
+    The decay comes from the original sandbox.
     """
 
     needs = ("ages", "ages_vary")
@@ -114,24 +114,24 @@ class FreshDG(Gate):
 def uncertain_gates(
     logprobs: Tensor, advantages: Tensor, uncertainty: Tensor, eta: float, scale: float
 ) -> Tensor:
-    """sigmoid((A s - scale U) / eta): lower gates for a higher standard deviation U of rewards."""
+    """sigmoid((A s - scale U) / eta), where `uncertainty` U is a standard deviation of rewards."""
     return torch.sigmoid((delight(logprobs, advantages) - scale * uncertainty) / eta)
 
 
 def filtered_dg_weights(
     logprobs: Tensor, advantages: Tensor, uncertainty: Tensor, eta: float, threshold: float
 ) -> Tensor:
-    """The weights of `dg.dg_weights` where U <= threshold, and 0 elsewhere."""
+    """The weights of `dg.dg_weights` where `uncertainty` <= `threshold`, and 0 elsewhere."""
     return dg_weights(logprobs, advantages, eta) * (uncertainty <= threshold)
 
 
 def shrunk_advantages(advantages: Tensor, uncertainty: Tensor, scale: float) -> Tensor:
-    """A / (1 + scale U)."""
+    """advantages / (1 + scale * uncertainty)."""
     return advantages / (1.0 + scale * uncertainty)
 
 
 class Doubt(Gate):
-    """Base class of DG variants that use the standard deviation of rewards, with its weight."""
+    """Base class of DG variants that use the standard deviation of rewards as uncertainty."""
 
     scale: float = Field(1.0, ge=0, description="weight of the standard deviation of rewards")
 
@@ -139,7 +139,7 @@ class Doubt(Gate):
 class UncertaintyDG(Doubt):
     """DG with the standard deviation of rewards subtracted inside the gate.
 
-    This measure of uncertainty comes from the original. It is not a model's estimate.
+    As in the original sandbox, this standard deviation measures uncertainty, without a model.
     """
 
     def term(self, seen: Seen) -> Term:
@@ -149,9 +149,9 @@ class UncertaintyDG(Doubt):
 
 
 class RewardVarianceDG(Doubt):
-    """DG with advantages shrunk according to the standard deviation of rewards.
+    """DG with advantages divided by 1 + scale * (standard deviation of rewards).
 
-    The shrinkage comes from the original.
+    The divisor comes from the original sandbox.
     """
 
     def term(self, seen: Seen) -> Term:
@@ -162,9 +162,9 @@ class RewardVarianceDG(Doubt):
 
 
 class FilteredDG(Gate):
-    """DG without a gradient where the standard deviation of rewards exceeds a threshold.
+    """DG that excludes rollouts for which the standard deviation of rewards exceeds a threshold.
 
-    The filter comes from the original.
+    The filter comes from the original sandbox.
     """
 
     needs = ("filter_acts", "filter_compares")
@@ -186,7 +186,7 @@ class FilteredDG(Gate):
 
 
 def uncertainty(seen: Seen) -> Tensor:
-    """Standard deviation of rewards in the group or, without groups, in the seed's batch."""
+    """Standard deviation of the rewards in a group or, without groups, in a seed's batch."""
     rewards = seen.rollout.rewards
     if seen.rollout.group_size > 1:
         return seen.over_tokens(rewards.std(-1, correction=0, keepdim=True).expand_as(rewards))
@@ -194,14 +194,14 @@ def uncertainty(seen: Seen) -> Tensor:
 
 
 def keep_probabilities(delight: Tensor, keep: float, eta: float) -> Tensor:
-    """sigmoid((delight - price) / eta), with the price chosen so that the mean over B is `keep`.
+    """Probability sigmoid((delight - price) / eta) that each sample is kept, [..., B].
 
-    The price is found by 40 steps of bisection. The screen is from
-    https://arxiv.org/abs/2603.20526.
+    The price is the number for which the mean probability is `keep`. It is found by 40 steps of
+    bisection. Source: https://arxiv.org/abs/2603.20526.
 
     Args:
         delight: float [..., B], one value per sample.
-        keep: expected fraction of samples that pass, in (0, 1]. If it is 1, every sample passes.
+        keep: expected fraction of samples that are kept, in (0, 1]. If it is 1, all are kept.
     """
     if keep == 1.0:
         return torch.ones_like(delight)
@@ -215,10 +215,10 @@ def keep_probabilities(delight: Tensor, keep: float, eta: float) -> Tensor:
 
 
 def kondo_keep(delight: Tensor, draws: Tensor, keep: float, eta: float) -> Tensor:
-    """1 for samples that pass the screen, else 0, float [..., B].
+    """Randomly select samples: 1 for samples that are kept, else 0, float [..., B].
 
-    A sample passes if its draw, uniform in [0, 1), is below its probability. The sample with the
-    most delight always passes.
+    A sample is kept if its entry in `draws` (uniform in [0, 1)) is below its probability from
+    `keep_probabilities`. The sample with the highest delight is always kept.
     """
     passed = draws < keep_probabilities(delight, keep, eta)
     best = delight == delight.amax(-1, keepdim=True)
@@ -227,11 +227,11 @@ def kondo_keep(delight: Tensor, draws: Tensor, keep: float, eta: float) -> Tenso
 
 
 class Kondo(DG):
-    """DG on rollouts with high delight, which is advantage times surprisal.
+    """DG on a random selection of rollouts that favours high delight (advantage times surprisal).
 
-    Kept: the stochastic screen, which compares delight with a price. The delight of a rollout is
-    the maximum over its tokens under the behaviour policy. Advantages in the screen are rewards
-    minus the collision probability, regardless of the run's `baseline`.
+    Kept from the paper: the random selection. The delight of a rollout is the maximum over its
+    tokens under the behaviour policy. The advantages in the delight are rewards minus the collision
+    probability, regardless of the run's `baseline`.
     """
 
     agents = False
@@ -275,10 +275,10 @@ class Correction(Gate):
 
 
 class SelfDistillDG(Correction):
-    """DG on each token's own correctness, plus a cross-entropy with the same gate.
+    """DG on the correctness of each single token, plus a cross-entropy weighted by the same gates.
 
-    Credit and correction come from the original. The targets are the correct answers instead of a
-    correcting model's answers.
+    Advantages and cross-entropy come from the original sandbox. The targets of the cross-entropy
+    are the correct answers. There is no model that corrects answers.
     """
 
     def term(self, seen: Seen) -> Term:
@@ -294,11 +294,11 @@ class SelfDistillDG(Correction):
 
 
 class SCOPELite(Correction):
-    """DG, plus a cross-entropy on failed rollouts from their first wrong token on.
+    """DG, plus a cross-entropy on each failed rollout, starting at its first wrong token.
 
-    The correction comes from the original. The targets are the correct answers instead of a
-    correcting model's answers. The cross-entropy is averaged over scored tokens from the first
-    wrong token on.
+    The cross-entropy comes from the original sandbox. Its targets are the correct answers; there is
+    no model that corrects answers. The mean is over the first wrong token and all later tokens,
+    except for positions that do not affect the reward.
     """
 
     def term(self, seen: Seen) -> Term:

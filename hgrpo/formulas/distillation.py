@@ -1,15 +1,16 @@
-"""Distillation: token rewards from the reverse KL to a teacher, and KLs over top-k supports.
+"""Distillation: a teacher's rewards for tokens, and KL divergences over a subset of the vocabulary.
 
-Divergences over a part of the vocabulary take log-probs [..., V] and a mask of the support S, bool
-[..., V]. Results have the shape [...]. The divergences differ in how they treat tokens outside S:
+Arguments of these divergences are log-probs [..., V] and a mask of the subset S, bool [..., V].
+Results have the shape [...]. The divergences differ in how they treat tokens outside S:
 
-- Truncated reverse KL: ignores tokens outside S, so the student can lower the loss by leaking
-  probability to them.
+- Truncated reverse KL: ignores tokens outside S. The student can therefore lower the loss by moving
+  probability to these tokens.
 - Renormalised reverse KL: conditions both distributions on S, so P(S) has no effect.
-- Tail reverse KL: merges tokens outside S into one additional token, so leaks increase the loss.
-- Truncated forward KL: weights tokens by the teacher, so it always pulls the student towards S.
+- Tail reverse KL: merges tokens outside S into one additional token, so P(S) has an effect.
+- Truncated forward KL: weights each token by the teacher's probability, which moves the student's
+  probability to S.
 
-If S is the whole vocabulary, the first three are the reverse KL, and the last is the forward KL.
+If S is the whole vocabulary, the first three equal the reverse KL; the last equals the forward KL.
 The truncated reverse KL comes from the original sandbox. The other three are controls that isolate
 failure modes of the truncated reverse KL.
 """
@@ -27,18 +28,17 @@ from hgrpo.formulas.rule import Rule
 from hgrpo.formulas.tensors import Tensor, check_shapes, torch
 
 Support = Literal["student", "teacher", "intersection"]
-# log 0 is replaced by a finite value, because with -inf, the gradient would be NaN if S is empty or
-# the whole vocabulary.
+# A finite value for log 0. With -inf, the gradient would be NaN if S is empty or has all tokens.
 _LOG_ZERO = -1e9
 
 
 def teacher_rewards(behaviour: Tensor, teacher: Tensor) -> Tensor:
     """log q - log p of sampled tokens, no gradient; its mean over samples is -KL(p || q).
 
-    Used as the token's advantage, it gives the gradient of the reverse KL at the sampled prefix.
-    Used as a reward, with credit for later tokens, it gives the gradient of the whole sequence's
-    reverse KL. See Gu et al. 2024, "MiniLLM: Knowledge Distillation of Large Language Models",
-    section 2, https://arxiv.org/abs/2306.08543.
+    If this value is the advantage of its token, the policy gradient lowers the reverse KL at the
+    sampled prefix. If the values of all later tokens are added to the advantage, it lowers the
+    reverse KL of the whole sequence. See Gu et al. 2024, "MiniLLM: Knowledge Distillation of Large
+    Language Models", section 2, https://arxiv.org/abs/2306.08543.
 
     Args:
         behaviour: log-probs of the sampled tokens at sampling time, [...].
@@ -49,7 +49,7 @@ def teacher_rewards(behaviour: Tensor, teacher: Tensor) -> Tensor:
 
 
 def rewards_to_go(rewards: Tensor) -> Tensor:
-    """For each token, sum of the rewards from this token on, along the last axis."""
+    """Sum of the rewards of each token and all later tokens, along the last axis."""
     return rewards.flip(-1).cumsum(-1).flip(-1)
 
 
@@ -59,15 +59,15 @@ def teacher_of(seen: Seen) -> Tensor:
 
 
 def top1_agreement(student: Tensor, teacher: Tensor) -> Tensor:
-    """1 where student and teacher have the same most likely token, [...], else 0."""
+    """1 where the student and the teacher have the same most likely token, else 0, [...]."""
     return (student.argmax(-1) == teacher.argmax(-1)).float()
 
 
 class OPDReverseKL(Rule):
-    """The exact reverse KL to the teacher after every prefix.
+    """The exact reverse KL to the teacher at every prefix of the student's rollouts.
 
-    Kept: the reverse KL at prefixes sampled by the student, without a gradient through the
-    sampling. Omitted: prefixes from a fixed set.
+    Kept from the paper: the student samples the prefixes, and there is no gradient through the
+    sampling. Omitted: prefixes from a fixed data set.
     """
 
     piece = "opd"
@@ -84,10 +84,10 @@ class OPDReverseKL(Rule):
 
 
 class OPDPG(Rule):
-    """A clipped policy gradient with each token's reward as its advantage.
+    """A clipped policy gradient in which the advantage of a token is its reward from the teacher.
 
-    Kept: log q - log p as the reward of a sampled token. Omitted: credit for later tokens, sampling
-    from the teacher, and normalisation by length.
+    Kept from the paper: the reward log q - log p of a sampled token. Omitted: rewards of later
+    tokens in the advantage, sampling from the teacher, and normalisation by length.
     """
 
     piece = "opd"
@@ -150,9 +150,9 @@ def top_k(logprobs: Tensor, k: int) -> Tensor:
 
 
 def support_mask(student: Tensor, teacher: Tensor, k: int, support: Support) -> Tensor:
-    """Mask of the student's top k tokens, the teacher's, or their intersection, bool [..., V].
+    """Mask of the top k tokens of the student, of the teacher, or of both, bool [..., V].
 
-    The intersection may be empty. Arguments are log-probs [..., V].
+    "intersection" selects the tokens in both sets, possibly none. Arguments are log-probs [..., V].
     """
     if support == "student":
         return top_k(student, k)
@@ -180,7 +180,7 @@ def overlap_at_k(student: Tensor, teacher: Tensor, k: int) -> Tensor:
 class Truncation(Rule):
     """Base class of divergences over the top-k set of the student, the teacher, or both.
 
-    The set depends on the current student but is detached from the gradient.
+    There is no gradient through the choice of the set, which may depend on the current student.
     """
 
     piece = "opd"
@@ -196,10 +196,10 @@ class Truncation(Rule):
         """The loss after each prefix, [...]."""
 
     def term(self, seen: Seen) -> Term:
-        """The mean divergence, and log columns with the set's probability under both policies.
+        """The mean divergence, and metrics of the token set to log.
 
         `support_has_best` is the fraction of prefixes whose set includes the teacher's most likely
-        token. If `student_topk_mass` falls, the student leaks probability to other tokens.
+        token. `student_topk_mass` is the set's probability under the student.
         """
         student, teacher = seen.table.detach(), teacher_of(seen)
         support = support_mask(student, teacher, self.k, self.support)
@@ -216,8 +216,8 @@ class Truncation(Rule):
 class OPDTopKReverseKL(Truncation):
     """The reverse KL restricted to a top-k set, without a cost for tokens outside the set.
 
-    This rule comes from the original. It omits the terms of OPDReverseKL outside the set, and does
-    not renormalise the distributions.
+    This rule comes from the original sandbox. It equals OPDReverseKL without the terms of tokens
+    outside the set. The distributions are not renormalised.
     """
 
     def divergence(self, student: Tensor, teacher: Tensor, support: Tensor) -> Tensor:
@@ -229,9 +229,9 @@ class OPDTopKReverseKL(Truncation):
 
 
 class OPDTopKRenormalised(Truncation):
-    """The reverse KL of the two distributions conditioned on a top-k set.
+    """The reverse KL from student to teacher, both conditioned on a top-k set.
 
-    This is a control for OPDTopKReverseKL, and is not in the original.
+    This is a control for OPDTopKReverseKL that is not in the original sandbox.
     """
 
     needs = ("truncates", "several_tokens")
@@ -243,7 +243,7 @@ class OPDTopKRenormalised(Truncation):
 class OPDTopKTail(Truncation):
     """The reverse KL with all tokens outside a top-k set merged into one token.
 
-    This is a control for OPDTopKReverseKL, and is not in the original.
+    This is a control for OPDTopKReverseKL that is not in the original sandbox.
     """
 
     def divergence(self, student: Tensor, teacher: Tensor, support: Tensor) -> Tensor:
@@ -251,9 +251,9 @@ class OPDTopKTail(Truncation):
 
 
 class OPDTopKForwardKL(Truncation):
-    """The forward KL restricted to a top-k set, with tokens weighted by the teacher.
+    """The forward KL restricted to a top-k set; the teacher's probabilities weight the tokens.
 
-    This is a control for OPDTopKReverseKL, and is not in the original.
+    This is a control for OPDTopKReverseKL that is not in the original sandbox.
     """
 
     def divergence(self, student: Tensor, teacher: Tensor, support: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
 """Exact KL divergences and entropies of the next-token distributions of a student and a teacher.
 
-Arguments are log-probs [..., V] over the whole vocabulary, in nats; results have shape [...]. On
-prefixes sampled by the student, the reverse KL is the loss of on-policy distillation: Agarwal et
-al. 2024, "On-Policy Distillation of Language Models", https://arxiv.org/abs/2306.13649.
+Arguments are log-probs [..., V] over the whole vocabulary, in nats; results have shape [...]. The
+loss of on-policy distillation is the reverse KL at prefixes sampled by the student: Agarwal et al.
+2024, "On-Policy Distillation of Language Models", https://arxiv.org/abs/2306.13649.
 """
 
 from hgrpo.formulas.tensors import Tensor, check_shapes, torch
@@ -14,7 +14,7 @@ def entropy_of(probabilities: Tensor) -> Tensor:
 
 
 def collision_probability(logprobs: Tensor) -> Tensor:
-    """sum p^2, the probability that two draws are the same action; no gradient.
+    """sum p^2, the probability that two independent draws are the same action; no gradient.
 
     The original sandbox uses it as a baseline, because it is the expected reward of an action if
     the correct action were drawn from the policy.

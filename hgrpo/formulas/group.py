@@ -6,7 +6,7 @@ _FLOOR = 1e-8
 
 
 def centred(rewards: Tensor, dim: int) -> Tensor:
-    """R - mean over `dim`, which is exactly 0 for equal rewards, even if their mean is rounded.
+    """R - mean(R) over `dim`; exactly 0 if all rewards are equal, even if the mean is rounded.
 
     Rewards are not divided by the standard deviation, as in Liu et al. 2025, "Understanding
     R1-Zero-Like Training", https://arxiv.org/abs/2503.20783.
@@ -24,7 +24,7 @@ def z_scores(rewards: Tensor, dim: int) -> Tensor:
 
 
 def leave_one_out(rewards: Tensor, dim: int) -> Tensor:
-    """For each rollout, the mean reward of the group's other rollouts; requires two rollouts.
+    """For each rollout, the mean reward of the group's other rollouts; needs at least two.
 
     Kool, van Hoof and Welling 2019, "Buy 4 REINFORCE Samples, Get a Baseline for Free!",
     https://openreview.net/forum?id=r1lgTGL5DE.

@@ -1,6 +1,6 @@
-"""GRPO and its variants: clipped surrogates with advantages over a group or candidates.
+"""GRPO and its variants: clipped surrogate losses with group-relative advantages.
 
-See `clip.ppo_clip`, `group.z_scores`, `group.centred` and `kl.kl_k3` for sources.
+For the papers, see `clip.ppo_clip`, `group.z_scores`, `group.centred` and `kl.kl_k3`.
 """
 
 import math
@@ -17,7 +17,7 @@ from hgrpo.formulas.kl import kl_k3
 from hgrpo.formulas.rule import CANDIDATES, GROUPS, Rule
 from hgrpo.formulas.tensors import Tensor
 
-# Functions from the rewards [S, N, K] of groups to advantages of the same shape.
+# Functions that compute the advantages of all rollouts from their rewards, [S, N, K] each.
 _NORMS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "std": lambda rewards: z_scores(rewards, -1),
     "mean": lambda rewards: centred(rewards, -1),
@@ -34,10 +34,10 @@ class Clip(Rule):
 
 
 class GRPO(Clip):
-    """Z-scores, a symmetric clip, and a KL penalty to the behaviour policy.
+    """Z-scores as advantages, a symmetric clip, and a KL penalty to the behaviour policy.
 
-    Kept: z-scores, the clip and the k3 penalty. Changed: the penalty is relative to the behaviour
-    policy instead of a fixed reference. The parts can be configured separately.
+    Kept from the paper: z-scores, the clip and the k3 penalty. Changed: the penalty is relative to
+    the behaviour policy instead of a fixed reference.
     """
 
     grouped = True
@@ -65,8 +65,8 @@ class GRPO(Clip):
 class DrGRPO(Clip):
     """GRPO with centred rewards and sums over tokens.
 
-    Kept: centred rewards, and sums over tokens. All outputs have equal lengths, so there is no
-    length bias. Changed: the KL penalty of GRPO is added, as in the original.
+    Kept from the paper: centred rewards, and sums over tokens. All outputs have equal lengths, so
+    there is no length bias. Changed: as in the original sandbox, GRPO's KL penalty is added.
     """
 
     grouped = True
@@ -81,8 +81,8 @@ class DrGRPO(Clip):
 class DAPOLite(Rule):
     """GRPO with a wider upper clip and without a KL penalty.
 
-    Kept: the wider upper clip, the mean over tokens, and no penalty. Omitted: dynamic sampling, and
-    the length reward, because all outputs have equal lengths.
+    Kept from the paper: the wider upper clip and the mean over tokens, without a penalty. Omitted:
+    dynamic sampling, and the length reward, because all outputs have equal lengths.
     """
 
     grouped = True
@@ -102,9 +102,9 @@ class DAPO(DAPOLite):
 
 
 class GRPOToken(Clip):
-    """GRPO over the candidates of each prefix instead of rollouts, with a sum over candidates.
+    """GRPO in which the candidate tokens of a prefix form a group; their losses are summed.
 
-    This rule comes from the original.
+    This rule comes from the original sandbox.
     """
 
     agents_lack = "rewards of several candidates at every token"
@@ -128,14 +128,14 @@ class GRPOToken(Clip):
 
 
 def _over_rollouts(seen: Seen, terms: Tensor) -> Tensor:
-    """Mean over rollouts of the sums of their tokens' terms, [S]."""
+    """Sum the terms of each rollout's tokens, and average over rollouts, [S]."""
     return seed_mean((terms * seen.rollout.mask).sum((-1, -2)), seen.rollout.keep)
 
 
 def _clipped(
     seen: Seen, advantages: Tensor, low: float, high: float, beta: float
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Clipped terms [S, N, K, M, T] of advantages [S, N, K], and log columns."""
+    """Loss of each token [S, N, K, M, T] for advantages [S, N, K], and metrics to log."""
     terms, columns = surrogate(seen, seen.over_tokens(advantages), low, high)
     divergence = kl_k3(seen.logprobs, seen.rollout.behaviour)
     return terms + beta * divergence, columns | {"reverse_kl_mean": seen.mean(divergence.detach())}

@@ -2,7 +2,7 @@
 
 from hgrpo.formulas.tensors import Tensor, check_shapes, torch
 
-# Bound of log ratios. Larger values occur only for unrelated policies.
+# Log-ratios are clamped to [-20, 20]. Larger ones occur only for unrelated policies.
 _LARGEST_LOG_RATIO = 20.0
 
 
@@ -17,8 +17,8 @@ def importance_weights(old: Tensor, behaviour: Tensor, cap: float) -> Tensor:
     """min(exp(old - behaviour), cap): importance weights, truncated at `cap`.
 
     See Ionides 2008, "Truncated Importance Sampling", https://doi.org/10.1198/106186008X320456. The
-    weights correct for the difference between engine and trainer, as in Yao et al. 2025, "Your
-    Efficient RL Framework Secretly Brings You Off-Policy RL Training",
+    weights correct for differences between the engine's and the trainer's log-probs, as in Yao et
+    al. 2025, "Your Efficient RL Framework Secretly Brings You Off-Policy RL Training",
     https://fengyao.notion.site/off-policy-rl.
 
     `old` contains the trainer's log-probs before the first optimiser step, and `behaviour` contains

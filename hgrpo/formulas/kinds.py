@@ -26,7 +26,7 @@ def every() -> dict[str, type[Rule]]:
 
 
 def of_piece(piece: str) -> dict[str, type[Rule]]:
-    """The rules of a piece of the sandbox, by name."""
+    """Rules of one part of the sandbox, e.g. "rl", by name."""
     return {name: rule for name, rule in every().items() if rule.piece == piece}
 
 
@@ -36,7 +36,7 @@ def known() -> list[str]:
 
 
 def module_name(rule: str) -> str:
-    """Dotted name of a rule's module, which is part of a round's code hash with its imports."""
+    """Dotted name of the Python module that defines a rule."""
     return every()[rule].__module__
 
 

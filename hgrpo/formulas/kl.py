@@ -19,9 +19,9 @@ def kl_k2(logprobs: Tensor, reference: Tensor) -> Tensor:
 
 
 def kl_k3_k2_gradient(logprobs: Tensor, reference: Tensor) -> Tensor:
-    """The value of `kl_k3` with the gradient of `kl_k2`, both of which are unbiased on-policy.
+    """The value of `kl_k3` with the gradient of `kl_k2`. Both are unbiased on-policy.
 
-    In expectation, `kl_k3` has a different gradient, that of KL(reference || policy).
+    In contrast, the expected gradient of `kl_k3` is the gradient of KL(reference || policy).
     """
     square = kl_k2(logprobs, reference)
     return kl_k3(logprobs, reference).detach() + square - square.detach()
@@ -39,7 +39,7 @@ def kl_k3(logprobs: Tensor, reference: Tensor) -> Tensor:
     return torch.expm1(d) - d
 
 
-# Estimators by `training.kl.form`, except `k3_ratio`, which is in `kl_penalty`.
+# Maps values of `training.kl.form` to estimators. `kl_penalty` computes `k3_ratio`.
 KL_FORMS: Mapping[KlForm, Callable[[Tensor, Tensor], Tensor]] = {
     "k2": kl_k2,
     "k3": kl_k3,
@@ -51,8 +51,8 @@ def kl_penalty(form: KlForm, logprobs: Tensor, reference: Tensor, behaviour: Ten
     """The configured KL penalty of each token, in nats.
 
     `k3_ratio` is `kl_k3` times exp(logprobs - behaviour), with gradients through both factors. If
-    `behaviour` sampled the tokens, value and gradient are unbiased for KL(policy || reference),
-    even after optimiser steps (DeepSeek-AI 2025, "DeepSeek-V3.2",
+    `behaviour` sampled the tokens, this estimate of KL(policy || reference) and its gradient are
+    unbiased, even after optimiser steps (DeepSeek-AI 2025, "DeepSeek-V3.2",
     https://arxiv.org/abs/2512.02556). In TRL, this option is called `use_bias_correction_kl`.
     """
     if form != "k3_ratio":

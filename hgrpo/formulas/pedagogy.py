@@ -1,7 +1,7 @@
-"""Rewards of a teacher: success, reduced for rollouts that surprise the student.
+"""Rewards of a teacher, which are lower for rollouts that surprise the student.
 
-See "Pedagogical RL", https://noahziems.com/pedagogical-rl. Tensors have one entry per rollout;
-`penalty` is at least 0, for example `spike`.
+See "Pedagogical RL", https://noahziems.com/pedagogical-rl. Tensors have one entry per rollout. The
+argument `penalty` measures the surprise, e.g. with `spike`, and is at least 0.
 """
 
 import math
@@ -25,12 +25,12 @@ def learnability(penalty: Tensor, strength: float) -> Tensor:
 
 
 def product_reward(success: Tensor, penalty: Tensor, strength: float) -> Tensor:
-    """Success times learnability, so that a failure always gets the reward 0."""
+    """Success times learnability. The reward of a failure is therefore always 0."""
     return success * learnability(penalty, strength)
 
 
 def additive_reward(success: Tensor, penalty: Tensor, strength: float) -> Tensor:
-    """Success - strength * penalty. A surprising success may get less than an expected failure."""
+    """success - strength * penalty, which can be lower for a success than for a failure."""
     return success - strength * penalty
 
 
@@ -56,7 +56,7 @@ def spike(gaps: Tensor, beta: float) -> Tensor:
 def surprisal_gates(logprobs: Tensor, kappa: float, gamma: float) -> Tensor:
     """sigmoid(kappa (log p - gamma)), no gradient: near 1 for tokens more likely than e^gamma.
 
-    Pass the current log-probs, because the policy changes during imitation.
+    Pass log-probs under the current policy, because imitation changes the policy.
     """
     return torch.sigmoid(kappa * (logprobs.detach() - gamma))
 
@@ -73,23 +73,23 @@ class StudentGRPO(Rule):
     piece = "pedagogy"
     grouped = True
     needs = ("groups",)
-    # Whether the teacher samples the rollouts for policy gradients instead of the student.
+    # True: the policy gradient uses the teacher's rollouts. False: it uses the student's.
     teaches: ClassVar[bool] = False
 
     # With a clip of 0, rounding errors would determine which tokens have a gradient.
     clip: float = Field(0.2, gt=0, description="ratios are clipped to [1 - clip, 1 + clip]")
 
     def term(self, seen: Seen) -> Term:
-        """The clipped surrogate of the exploring policy, which is the teacher or the student."""
+        """Clipped surrogate loss of the policy that sampled the rollouts (teacher or student)."""
         advantages = seen.over_tokens(z_scores(seen.rollout.rewards, -1))
         terms, columns = surrogate(seen, advantages, self.clip, self.clip)
         return Term(seen.mean(terms), columns)
 
 
 class TeacherRL(StudentGRPO):
-    """A teacher that is rewarded for success minus the student's surprisal, and ungated imitation.
+    """The student imitates a teacher whose reward is success minus the student's surprisal.
 
-    This is a control from the original.
+    All imitated tokens have equal weights. This is a control from the original sandbox.
     """
 
     needs = ("groups", "teacher_steps", "penalty_counts")
@@ -103,7 +103,7 @@ class TeacherRL(StudentGRPO):
     def pay(
         self, success: Tensor, table: Tensor, actions: Tensor
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """The teacher's rewards for its rollouts, [S, N, K], and log columns, [S] each.
+        """The reward of each rollout of the teacher, [S, N, K], and metrics to log, [S] each.
 
         Args:
             success: 1 for a correct answer, [S, N, K].
@@ -120,7 +120,7 @@ class TeacherRL(StudentGRPO):
         return paid, {name: seed_mean(values) for name, values in columns.items()}
 
     def imitate(self, seen: Seen) -> Term:
-        """Cross-entropy to the teacher's tokens, over all or correct rollouts."""
+        """Loss of the student: cross-entropy to the imitated rollouts of the teacher."""
         loss = self.imitation_loss(seen, torch.ones_like(seen.logprobs))
         return Term(loss, {"sft_loss": loss.detach()})
 
@@ -132,10 +132,11 @@ class TeacherRL(StudentGRPO):
 
 
 class PedagogicalRL(TeacherRL):
-    """A teacher that is rewarded for success times learnability, and gated imitation.
+    """The student imitates a teacher whose reward is success times learnability.
 
-    Kept: success times learnability, the spike, and gated imitation. Other values of `reward`,
-    `penalty`, `imitation` and `imitated` are controls.
+    Kept from the source: this reward, the penalty `spike`, and smaller weights for imitated tokens
+    that surprise the student. Other values of `reward`, `penalty`, `imitation` and `imitated` are
+    controls.
     """
 
     needs = (*TeacherRL.needs, "tokens_to_compare")

@@ -1,4 +1,4 @@
-"""The score-function gradient, with and without truncated importance weights."""
+"""Policy-gradient losses with and without truncated importance weights."""
 
 from collections.abc import Mapping
 
@@ -31,7 +31,7 @@ def pg_weights(logprobs: Tensor, behaviour: Tensor, advantages: Tensor, cap: flo
 def traj_pg_weights(
     logprobs: Tensor, behaviour: Tensor, advantages: Tensor, mask: Tensor, cap: float
 ) -> Tensor:
-    """min(prod_t r_t, cap) A, with the ratio of the whole trajectory for every token.
+    """min(prod_t r_t, cap) A: each token is weighted by the ratio of the whole trajectory.
 
     For trajectories of one token, this equals `pg_weights`. The product is the exact importance
     weight of off-policy evaluation: Precup, Sutton and Singh 2000, "Eligibility Traces for
@@ -54,7 +54,7 @@ class Capped(Rule):
 class REINFORCE(TokenRule):
     """The policy gradient without importance weights.
 
-    Unchanged from the source, with the run's `baseline` subtracted from the rewards.
+    The advantage is the rollout's reward minus the run's `baseline`.
     """
 
     agents = True
@@ -66,8 +66,8 @@ class REINFORCE(TokenRule):
 class PG(Capped, TokenRule):
     """REINFORCE with truncated importance weights per token.
 
-    Kept: truncated importance weights, one per token. Omitted: the ratios of earlier tokens, which
-    are factors of the exact weight.
+    Kept from the paper: truncation. Changed: a token's weight is its own ratio only. The exact
+    weight would also contain the ratios of all earlier tokens.
     """
 
     agents = True
@@ -83,7 +83,7 @@ class PG(Capped, TokenRule):
 class TrajPG(Capped):
     """REINFORCE with one truncated importance weight per rollout.
 
-    Kept: the product of a trajectory's ratios. Changed: `cap` bounds the product.
+    Kept from the paper: the product of a trajectory's ratios. Changed: `cap` bounds the product.
     """
 
     needs = ("off_policy",)
@@ -95,5 +95,5 @@ class TrajPG(Capped):
 
 
 def weighted(seen: Seen, weights: Tensor, **metrics: Tensor) -> Term:
-    """Mean of -w log p over the included tokens, with the means of `metrics` as log columns."""
+    """Mean of -w log p over the tokens included in the update, and the means of `metrics`."""
     return Term(seen.mean(policy_gradient(seen.logprobs, weights)), seen.means(metrics))

@@ -1,4 +1,4 @@
-"""Variants of the policy gradient for the sandbox: different credit, weights or losses."""
+"""Variants of the policy gradient for the sandbox that change its advantages, weights or loss."""
 
 from pydantic import Field
 
@@ -15,16 +15,16 @@ _FLOOR = 1e-8
 def maxrl_advantages(rewards: Tensor, dim: int) -> Tensor:
     """(R - mean) / (mean + 1e-8) over the group axis `dim`; rewards are 0 or 1.
 
-    In expectation, this is the gradient of a truncated series expansion of the log-likelihood:
-    "Maximum Likelihood Reinforcement Learning", https://arxiv.org/abs/2602.02710.
+    In expectation, these advantages give the gradient of a truncated series expansion of the
+    log-likelihood: "Maximum Likelihood Reinforcement Learning", https://arxiv.org/abs/2602.02710.
     """
     return centred(rewards, dim) / (rewards.mean(dim, keepdim=True) + _FLOOR)
 
 
 class MaxRL(Capped):
-    """PG with centred rewards divided by the group's success rate.
+    """PG with centred rewards, divided by the group's success rate, as advantages.
 
-    Kept: the advantage. The ratio is capped as in PG.
+    Kept from the paper: the advantage. The ratio is capped as in PG.
     """
 
     grouped = True
@@ -42,7 +42,7 @@ class MaxRL(Capped):
 
 
 def prefix_values(rewards: Tensor, actions: Tensor) -> Tensor:
-    """V [..., K, T + 1], the mean reward of the group's rollouts with the same first t tokens.
+    """Values V [..., K, T + 1]: mean reward of all rollouts that share a rollout's first t tokens.
 
     Args:
         rewards: float [..., K].
@@ -67,9 +67,9 @@ def tempo_advantages(rewards: Tensor, actions: Tensor) -> Tensor:
 
 
 class TEMPO(Capped):
-    """PG with z-scores plus changes in the prefix tree's values; on bandits, only z-scores.
+    """PG whose advantage is a z-score plus the scaled change in the value of the prefix.
 
-    Kept: the credit. The ratio is capped as in PG.
+    Kept from the paper: the advantage. On bandits, it is the z-score. The ratio is capped as in PG.
     """
 
     grouped = True
@@ -94,7 +94,7 @@ class TEMPO(Capped):
 
 
 def _moved(rollout: Rollout) -> Tensor:
-    """1 for tokens that change the prefix tree's value, [S, N, K, M, T]; 0 on bandits."""
+    """1 for tokens that change the value of the prefix, [S, N, K, M, T]; 0 on bandits."""
     values = prefix_values(rollout.rewards, rollout.actions.flatten(3))
     moved = (values.diff(dim=-1) != 0).float().view_as(rollout.actions)
     return moved if moved.shape[-1] > 1 else torch.zeros_like(moved)
@@ -103,9 +103,9 @@ def _moved(rollout: Rollout) -> Tensor:
 def log_growth_weights(logprobs: Tensor, advantages: Tensor, success: Tensor) -> Tensor:
     """A / p for a success and A for a failure, for one-step tasks with rewards 0 and 1.
 
-    Without a baseline, the gradient of a success is grad log p / p, which is the gradient of the
-    log success rate in expectation. With a baseline, failures also have gradients. The rule comes
-    from the original sandbox.
+    Without a baseline, the gradient of a success is grad log p / p. In expectation, this is the
+    gradient of the log success rate. With a baseline, failures also have gradients. The formula
+    comes from the original sandbox.
 
     Args:
         success: float, 1 for a correct sample, else 0.
@@ -115,9 +115,9 @@ def log_growth_weights(logprobs: Tensor, advantages: Tensor, success: Tensor) ->
 
 
 class LogGrowth(Rule):
-    """The policy gradient with successes divided by their probability.
+    """The policy gradient with the advantages of successes divided by their probabilities.
 
-    This comes from the original and is for one-step tasks.
+    This rule comes from the original sandbox and is for one-step tasks.
     """
 
     needs = ("bandit", "no_kl", "clean")
@@ -131,7 +131,7 @@ class LogGrowth(Rule):
 def mirror_descent(log_ratio: Tensor, advantages: Tensor, tau: float) -> Tensor:
     """(tau log(p / p_behaviour) - A)^2 with A = R - E[R].
 
-    It is 0 if p = p_behaviour exp(A / tau), up to the partition function. See
+    It is 0 if p = p_behaviour exp(A / tau), a target that is not normalised. See
     "Kimi k1.5: Scaling Reinforcement Learning with LLMs", section 2.3,
     https://arxiv.org/abs/2501.12599, and its analysis, https://arxiv.org/abs/2602.05933.
 
@@ -145,8 +145,8 @@ def mirror_descent(log_ratio: Tensor, advantages: Tensor, tau: float) -> Tensor:
 class PMDMean(Rule):
     """Regression of a rollout's log-ratio on its reward minus the mean reward.
 
-    Kept: the regression, (tau log-ratio - (R - mean R))^2. The mean reward is exact if the task
-    provides it, and otherwise the mean of the batch.
+    Kept from the paper: the loss, (tau log-ratio - (R - mean R))^2. If the task provides the
+    expected reward, it is used as mean R. Otherwise, mean R is the mean of the batch.
     """
 
     tau: float = Field(1.0, gt=0, description="temperature of the regression")

@@ -26,11 +26,11 @@ def aspo_weights(
 
 
 class ASPO(TokenRule):
-    """The policy gradient, weighted by the inverse ratio (at most 1 + high) for positive
-    advantages, and by the ratio (at least 1 - low) for all others.
+    """The policy gradient weighted by the inverse ratio if A > 0, and by the ratio otherwise.
 
-    Kept: inverse ratios for tokens of positive advantage, and bounds on the weights. Changed:
-    advantages are rewards minus the run's `baseline`, without groups.
+    The inverse ratio is at most 1 + high, and the ratio is at least 1 - low. Kept from the paper:
+    inverse ratios for positive advantages A, and bounds on the weights. Changed: advantages are
+    rewards minus the run's `baseline`, without groups.
     """
 
     agents = True
@@ -57,7 +57,7 @@ class ASPO(TokenRule):
 def r2vpo_weights(
     logprobs: Tensor, behaviour: Tensor, advantages: Tensor, penalty: float
 ) -> Tensor:
-    """r (A - 2 penalty (r - 1)): the gradient of r A - penalty (r - 1)^2, without a cap.
+    """r (A - 2 penalty (r - 1)): derivative of r A - penalty (r - 1)^2 with respect to log r.
 
     R2VPO is from https://arxiv.org/abs/2601.03320.
     """
@@ -68,8 +68,8 @@ def r2vpo_weights(
 class R2VPO(TokenRule):
     """The policy gradient weighted by the ratio, with a penalty on the ratio's variance.
 
-    Kept: a penalty on the variance of the ratio instead of a clip. Changed: the penalty weight is
-    fixed, while the paper adapts it by a primal-dual method.
+    Kept from the paper: a penalty on the variance of the ratio instead of a clip. Changed: the
+    penalty weight is fixed, while the paper adapts it by a primal-dual method.
     """
 
     agents = True

@@ -16,20 +16,20 @@ CANDIDATES = ("token_rewards", "groups", "on_policy", "clean", "no_diagnostics")
 
 
 class Rule(Strict, ABC):
-    """An update rule, whose fields are its settings. Concrete subclasses are registered by name.
+    """An update rule. Its fields are its settings. Concrete subclasses are registered by name.
 
-    The first sentence of a rule's docstring describes the rule. The rest lists the parts of its
-    source that are kept, changed or omitted. "The original" is the sandbox whose commands
+    The first sentence of a rule's docstring describes the rule. The rest says which parts of its
+    paper are kept, changed or omitted. "The original sandbox" is the one whose commands
     `hgrpo.cli.sandbox` reproduces.
 
     Attributes:
-        piece: the piece of the sandbox that uses the rule, or "".
+        piece: the part of the sandbox that uses the rule, e.g. "rl"; "" for none.
         agents: whether the rule can train agents.
-        agents_lack: the rule's requirement that agents' tasks do not meet, or "".
-        needs: names of the rule's requirements; see the settings of its piece.
-        of_training: settings whose values are from the study's `training`; setting -> key there.
+        agents_lack: what the rule requires and agents' tasks do not provide, or "".
+        needs: names of the rule's requirements in `NEEDS` of `hgrpo.sandbox.<piece>.settings`.
+        of_training: maps settings of the rule to the keys of `training` that contain their values.
         grouped: whether the rule compares the rollouts of a group.
-        oracle: whether the rule uses log-probs along the correct answer.
+        oracle: whether the rule uses log-probs of actions along the correct answer.
         candidates: whether the rule uses several candidate tokens per prefix.
         screens: whether the rule's method `screen` selects rollouts for the update.
     """
@@ -46,16 +46,16 @@ class Rule(Strict, ABC):
 
     @abstractmethod
     def term(self, seen: Seen) -> Term:
-        """The loss of each seed, and log columns."""
+        """The loss of each seed, and metrics to log."""
 
     def token_credit(self, seen: Seen) -> Tensor | None:
         """The rule's own advantages [S, N, K, M, T]; None if it uses rewards minus the baseline."""
 
     def screen(self, rollout: Rollout, uniform: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """1 for rollouts included in the update, [S, N, K], and log columns.
+        """Select rollouts: 1 for each one included in the update, [S, N, K], and metrics to log.
 
         Args:
-            uniform: uniform draws from [0, 1), one per rollout, [S, N * K].
+            uniform: one uniform random number in [0, 1) for each rollout, [S, N * K].
         """
         raise NotImplementedError
 
@@ -75,7 +75,7 @@ class TokenRule(Rule):
         """Fraction of tokens with gradient 0 due to clipping; None for rules without a clip."""
 
     def columns(self, seen: Seen) -> Mapping[str, Tensor]:
-        """Values to log as means, by column, [S, N, K, M, T] each."""
+        """Metrics, [S, N, K, M, T] each, whose means are logged."""
         return {}
 
     def term(self, seen: Seen) -> Term:

@@ -1,7 +1,7 @@
-"""Scores of sets of answers if the weights of two objectives are unknown, and credit of slots.
+"""Scores for sets of answers to tasks with two objectives, and the credit of single answers.
 
-An answer has a reward vector r. The score of a set of M answers is E_w[max_m w . r_m], i.e. the
-reward of the best answer, averaged over random weights w.
+Each answer has a reward vector r. The score of a set of M answers is E_w[max_m w . r_m], i.e. the
+reward of the best answer, averaged over random weights w. A set has M slots with an answer each.
 """
 
 from abc import abstractmethod
@@ -20,7 +20,7 @@ from hgrpo.formulas.tensors import Tensor, torch
 # Scores are rounded, so that floating-point errors do not make equal scores differ.
 _DECIMALS = 9
 _FLOOR = 1e-8
-# The gold weights: the two objectives' weights for metrics and rules with fixed weights.
+# The "gold" weights of the two objectives, for metrics and for rules with fixed weights.
 GOLD = (0.5, 0.5)
 
 
@@ -45,10 +45,10 @@ def drawn_set_score(vectors: Tensor, weights: Tensor) -> Tensor:
 
 
 def crossings(vectors: Tensor) -> Tensor:
-    """All t in [0, 1] at which two answers have equal rewards, and 0 and 1, sorted; [..., C].
+    """Sorted breakpoints t in [0, 1]: 0, 1, and where two answers have equal rewards; [..., C].
 
-    With weights (t, 1 - t), the reward of an answer is linear in t. The result contains 0 for each
-    pair of answers whose lines are parallel.
+    With weights (t, 1 - t), the reward of an answer is a line in t. For a pair of lines that are
+    parallel or meet outside [0, 1], the result repeats 0 or 1.
 
     Args:
         vectors: float [..., M, 2].
@@ -64,7 +64,7 @@ def crossings(vectors: Tensor) -> Tensor:
 
 
 def envelope(vectors: Tensor, places: Tensor) -> Tensor:
-    """max_m w . r_m for the weights (t, 1 - t) of each t in `places` [..., C]; [..., C]."""
+    """max_m w . r_m for the weights w = (t, 1 - t), for every t in `places`, [..., C]."""
     high, low = vectors[..., 0].unsqueeze(-1), vectors[..., 1].unsqueeze(-1)
     place = places.unsqueeze(-2)
     return (place * high + (1.0 - place) * low).amax(-2)
@@ -105,18 +105,18 @@ def marginal_credit(score: Callable[[Tensor], Tensor], vectors: Tensor) -> Tenso
 
 
 def slot_advantages(credit: Tensor) -> Tensor:
-    """Centre credit [..., K, M] per slot over the group, and divide it by the group's deviation.
+    """Advantages from the credit [..., K, M] of M slots in K rollouts.
 
-    The standard deviation is computed over all K * M centred values, so that slots with small
-    differences get small advantages. If all slots have the same credit, the result contains the
-    z-scores of the group.
+    Each slot's mean over rollouts is subtracted. The result is divided by one standard deviation of
+    all K * M centred values, so that slots with small differences get small advantages. If the
+    slots of a rollout have equal credit, the result contains the z-scores of the group.
     """
     apart = centred(credit, -2)
     return apart / (apart.square().mean((-2, -1), keepdim=True).sqrt() + _FLOOR)
 
 
 class SetRule(Rule):
-    """GRPO's surrogate without a KL penalty, with advantages per slot."""
+    """Base class: GRPO without a KL penalty, with one advantage per slot of a set."""
 
     piece = "vpo"
     grouped = True
@@ -140,7 +140,7 @@ class SetRule(Rule):
 
 
 class ScalarGRPO(SetRule):
-    """GRPO on the reward of a single answer under the gold weights."""
+    """GRPO on the reward of a single answer with fixed weights of the objectives."""
 
     needs = ("groups", "one_answer", "clip_acts")
 
@@ -150,7 +150,7 @@ class ScalarGRPO(SetRule):
 
 
 class Slots(SetRule):
-    """Base class of rules for sets of several answers, with the credit of slots."""
+    """Base class of rules for sets of several answers; `credit` selects the credit of a slot."""
 
     needs = ("groups", "several_answers", "clip_acts")
 
@@ -161,7 +161,7 @@ class Slots(SetRule):
     )
 
     def credited(self, score: Callable[[Tensor], Tensor], vectors: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores and credit for a scoring function of sets [..., M, 2]."""
+        """Scores of sets and credit of their slots; `score` maps sets [..., M, 2] to scores."""
         worth = score(vectors)
         if self.credit == "marginal":
             return worth, marginal_credit(score, vectors)
@@ -169,9 +169,9 @@ class Slots(SetRule):
 
 
 class MultiRLVR(Slots):
-    """GRPO on the best answer of a set under the gold weights.
+    """GRPO on the reward of the best answer in a set, with fixed weights of the objectives.
 
-    The score comes from the original. `credit: marginal` is a control that is not in the original.
+    The score comes from the original sandbox. `credit: marginal` is a control that is not in it.
     """
 
     def score_of(self, vectors: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
@@ -179,10 +179,10 @@ class MultiRLVR(Slots):
 
 
 class VPOGRPO(Slots):
-    """GRPO on the mean over random weights of a set's best answer.
+    """GRPO on the reward of the best answer in a set, averaged over random objective weights.
 
-    The score comes from the original. `credit: marginal` and `score: exact` are controls that are
-    not in the original.
+    The score comes from the original sandbox. `credit: marginal` and `score: exact` are controls
+    that are not in it.
     """
 
     score: Literal["drawn", "exact"] = Field(

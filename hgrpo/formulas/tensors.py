@@ -1,4 +1,4 @@
-"""Lazily imported PyTorch, and a check of shapes.
+"""Lazy import of PyTorch, and a check of shapes.
 
 The files of rules contain both settings and formulas. PyTorch is imported lazily, because planning
 a study requires only the settings.

@@ -14,7 +14,7 @@ from hgrpo.formulas.tensors import Tensor, check_shapes, torch
 
 
 def tpo_target(old_scores: Tensor, skills: Tensor, eta: float, dim: int) -> Tensor:
-    """q = softmax(log_softmax(old scores) + u / eta), the old policy tilted by the skills u."""
+    """q = softmax(log_softmax(old scores) + u / eta), the old policy reweighted by exp(u / eta)."""
     check_shapes(old_scores, skills)
     return (old_scores.log_softmax(dim) + skills / eta).softmax(dim).detach()
 
@@ -36,15 +36,16 @@ def group_pg(scores: Tensor, skills: Tensor, eta: float, dim: int) -> Tensor:
 
 
 class Target(Rule):
-    """Base class of TPO and its variants, with the temperature."""
+    """Base class of TPO and its variants, which defines the temperature."""
 
     eta: float = Field(1.0, gt=0, description="temperature: divisor of the advantages")
 
 
 class TPO(Target, GroupRule):
-    """Cross-entropy to a target over a group's rollouts: the old policy, tilted by advantages.
+    """Cross-entropy to a target: the old policy on a group, reweighted by exp(advantage / eta).
 
-    Kept: the target over a group's rollouts, anchored at the behaviour policy.
+    Kept from the source: the target distribution over the rollouts of a group, which starts from
+    the behaviour policy.
     """
 
     agents = True
@@ -62,17 +63,17 @@ class TPO(Target, GroupRule):
         return self.fit(seen, skills, self.target(seen.old_scores, skills))
 
     def fit(self, seen: Seen, skills: Tensor, target: Tensor) -> Term:
-        """The loss for a target [S, N, K], and log columns."""
+        """The loss for a target [S, N, K], and metrics to log."""
         loss = seen.group_mean(target_cross_entropy(seen.scores, target, -1))
         means = _about(target, skills)
         return Term(loss, {name: seen.group_mean(values) for name, values in means.items()})
 
 
 class TPONoAnchor(TPO):
-    """Cross-entropy to the softmax of a group's skills, without the old policy.
+    """Cross-entropy to a target that does not depend on the old policy.
 
-    Kept: the target of TPO, without its anchor. Changed in the sandbox: groups of equal rewards
-    have no gradient, because a uniform target would still change the policy.
+    The target is softmax(advantages / eta) over a group. Changed: groups with equal rewards get no
+    gradient, because their target, which is uniform, would change the policy.
     """
 
     def target(self, old: Tensor, skills: Tensor) -> Tensor:
@@ -87,7 +88,7 @@ class TPONoAnchor(TPO):
 
 
 class GroupPG(Target, GroupRule):
-    """A policy gradient on whole rollouts with TPO's skills as advantages."""
+    """A policy gradient on whole rollouts with the same advantages as TPO."""
 
     agents = True
     needs = GROUPS
@@ -102,9 +103,9 @@ class GroupPG(Target, GroupRule):
 
 
 class TPOFullAction(Target):
-    """TPO over all actions of a bandit, with a reward for the sampled action only.
+    """TPO over all actions of a bandit; only the sampled action has a reward.
 
-    This rule comes from the original.
+    This rule comes from the original sandbox.
     """
 
     agents_lack = "a policy with few actions"
@@ -122,9 +123,9 @@ class TPOFullAction(Target):
 
 
 class TPOToken(Target):
-    """TPO over the candidates of each prefix instead of rollouts.
+    """TPO in which the candidate tokens of a prefix form a group.
 
-    This rule comes from the original.
+    This rule comes from the original sandbox.
     """
 
     agents_lack = "rewards of several candidates at every token"
@@ -142,7 +143,7 @@ class TPOToken(Target):
 
 
 def _about(target: Tensor, skills: Tensor) -> dict[str, Tensor]:
-    """Log columns, reduced over the last axis."""
+    """Metrics of a target [..., K] and its advantages, [...] each."""
     return {
         "tpo_target_entropy": entropy_of(target),
         "tpo_target_top_prob": target.amax(-1),

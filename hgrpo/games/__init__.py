@@ -1,4 +1,4 @@
-"""Long-horizon text games. `make` creates one as a Gymnasium environment, see docs/games.md."""
+"""Long-horizon text games. `make` creates a Gymnasium environment; see docs/games.md."""
 
 from typing import TYPE_CHECKING, Any
 

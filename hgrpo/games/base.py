@@ -105,7 +105,7 @@ def check_action(action: object) -> None:
 
 
 def finite(value: object, what: str) -> float:
-    """Return `value` as a float; raise UserError, with `what`, if it is not finite in float32."""
+    """Return `value` as a float; raise UserError about `what` if it is not finite in float32."""
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     try:
         number = float(value) if is_number else math.nan
@@ -136,7 +136,7 @@ def check_step(env: object, step: object, task: Task, turn: int) -> tuple[float,
 
 
 def wrong(env: object, method: str, mistake: str) -> UserError:
-    """Create a UserError about a mistake in a method of an environment, with both names."""
+    """Create a UserError with the full name of an environment's method, and its mistake."""
     return UserError(f"{type(env).__module__}.{type(env).__qualname__}.{method}: {mistake}")
 
 

@@ -8,7 +8,7 @@ from hgrpo.games.base import Observation, Task, TextEnv, check_step
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A played episode as a row, its total progress, and its number of inadmissible actions."""
+    """An episode: its row, its total progress, and its number of inadmissible actions."""
 
     row: dict
     progress: float
@@ -27,8 +27,8 @@ def play(
 
     Args:
         opening: the observation that `env.reset(task)` returned.
-        player: maps the observation after the last action (None before the first action) to the
-            next action, or to None to stop the episode.
+        player: maps the latest observation (None before the first action) to the next action, or
+            to None to stop the episode.
     """
     observations, actions = [opening.text], []
     score = progress = 0.0
@@ -69,8 +69,8 @@ def replayed(actions: Iterable[str]) -> Callable[[str | None], str | None]:
 def shared_out(trajectories: int, panel: list[Task]) -> Iterator[tuple[Task, int]]:
     """Distribute a number of trajectories evenly over a panel, in panel order.
 
-    Yields (task, index of its trajectory). If the number is not a multiple of the panel size, the
-    first tasks get one more.
+    Yields (task, number of earlier trajectories of this task). If `trajectories` is not a multiple
+    of the panel size, the first tasks get one more than the others.
     """
     each, rest = divmod(trajectories, len(panel))
     for index, task in enumerate(panel):

@@ -28,12 +28,12 @@ Score = Callable[[str, Turns, bool], list[float]]
 
 
 class PanelSizes(Strict):
-    """Number of tasks per panel; null takes all available tasks."""
+    """Number of tasks per panel. If null, the panel contains all available tasks."""
 
     train: int | None = Field(None, gt=0, description="training tasks")
     validation: int | None = Field(None, gt=0, description="validation tasks")
     test: int | None = Field(None, gt=0, description="test tasks")
-    # `sizes` omits this panel if it is 0, so that the keys of older results do not change.
+    # A size of 0 is not part of `sizes`, so that the cache keys of older results do not change.
     analysis: int = Field(
         0,
         ge=0,
@@ -43,13 +43,13 @@ class PanelSizes(Strict):
 
     @property
     def sizes(self) -> dict[str, int | None]:
-        """Size of each panel: train, validation, test and, if it is not 0, analysis."""
+        """Sizes of the train, validation and test panels, and of the analysis panel if any."""
         sizes = self.model_dump()
         return {panel: sizes[panel] for panel in PanelSizes.model_fields if panel in sizes}
 
 
 class FolderOrGenerate(Strict):
-    """Base of settings that take tasks from either a folder or the generator.
+    """Base class of settings whose tasks are either read from a folder or generated.
 
     Subclasses declare the keys `folder` and `generate`.
     """
@@ -157,7 +157,7 @@ class JudgeText:
 class Environment(ABC):
     """The interface through which stages use an environment."""
 
-    # The pydantic class of this environment's files in configs/envs.
+    # The pydantic model for the environment's settings (files in configs/envs).
     Settings: ClassVar[type[EnvSettings]]
     # How a tiny model's tokenizer splits this environment's text.
     cut: ClassVar[Cut] = PLAIN
@@ -166,7 +166,7 @@ class Environment(ABC):
     # Files and folders that `make_tasks` writes and that are read during episodes. Later jobs
     # receive only these and the panels file.
     task_files: ClassVar[tuple[str, ...]] = ()
-    # Name in the report of the player whose episodes `ceiling` returns.
+    # Description, used in the report, of the player whose episodes `ceiling` returns.
     informed: ClassVar[str] = ""
 
     @property
@@ -195,25 +195,25 @@ class Environment(ABC):
     def demonstrate(
         self, settings: EnvSettings, tasks: Path, panels: Panels, seed: int, skipped: Counter[str]
     ) -> Iterator[dict]:
-        """Yield the expert's trajectories as rows, see `hgrpo.games.demonstration.play`.
+        """Yield the expert's trajectories as rows (see `hgrpo.games.demonstration.play`).
 
         Args:
             panels: maps a split to its tasks. The expert plays those of "train".
-            skipped: as in `make_tasks`, but counts trajectories.
+            skipped: maps a reason to the number of excluded trajectories; updated in place.
         """
 
     def ceiling(
         self, settings: EnvSettings, tasks: Path, panel: list[Task], seed: int
     ) -> list[dict] | None:
-        """Rows of episodes by a player with privileged information; None if not implemented."""
+        """Episodes of a player with privileged information, one row each; None if unsupported."""
         return None
 
     def task_data_files(self, settings: EnvSettings) -> list[dict]:
-        """Name, size and SHA-256 of the data files of `make_tasks`; may download them."""
+        """Name, size and SHA-256 of each data file for `make_tasks`; downloads missing files."""
         return []
 
     def demonstration_data_files(self, settings: EnvSettings) -> list[dict]:
-        """Name, size and SHA-256 of the data files of `demonstrate`; may download them."""
+        """Name, size and SHA-256 of each data file for `demonstrate`; downloads missing files."""
         return []
 
     def user_files(self, settings: EnvSettings) -> list[UserFile]:
@@ -252,7 +252,7 @@ class Environment(ABC):
         return ()
 
     def lacks(self, capability: str) -> bool:
-        """Whether the optional method with the name `capability` is not implemented."""
+        """Whether the subclass does not implement the optional method named `capability`."""
         return getattr(type(self), capability) is getattr(Environment, capability)
 
     def worths(self, env: TextEnv) -> dict[str, float]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 ATTEMPTS = 8
 # Bounds of the exponential backoff (seconds); most dropped connections recover within minutes.
 FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
-# Seconds without data from the server after which a request is repeated.
+# A request is repeated if the server sends no data for this many seconds.
 _TIMEOUT_S = 60.0
 # Bytes per write. If the connection drops, at most one such chunk is lost.
 _CHUNK = 1 << 16
@@ -34,9 +34,9 @@ class Source:
 def fetch(source: Source, path: Path, key: str) -> dict[str, str | int]:
     """Download a file, or verify an existing one; return its size (bytes) and sha256 (hex).
 
-    The download is written to `<name>.part` and then moved atomically to `path`. If the checksum is
-    known, an interrupted download is resumed, even by a later call. If not, it starts over, because
-    a file mixed from two versions would remain undetected.
+    The download is written to `<name>.part` and then moved atomically to `path`. An interrupted
+    download is resumed, even by a later call, if the checksum is known. Otherwise it starts over,
+    because the server's file may have changed, and a mix of two versions would not be detected.
 
     Args:
         key: the setting that contains the file's path; error messages begin with this key.
@@ -98,7 +98,7 @@ def _download(source: Source, path: Path) -> dict[str, str | int]:
 
 
 def _done(source: Source, part: Path) -> int:
-    """Number of bytes from earlier requests that need not be downloaded again."""
+    """Number of bytes that earlier requests have downloaded and that can be kept."""
     done = part.stat().st_size if source.sha256 and part.exists() else 0
     return 0 if source.size and done > source.size else done
 

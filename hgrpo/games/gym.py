@@ -40,13 +40,13 @@ class Game(gymnasium.Env[str, str]):
         panel: the panel from which `reset` draws tasks.
         seed: seed for creating the tasks. The seed for drawing among them is passed to `reset`.
         folder: folder in which tasks are stored and reused; None for a temporary folder.
-        settings: additional settings of the game, see docs/keys.md.
+        settings: additional settings of the game (see docs/keys.md).
 
     Attributes:
         settings: all settings of the game.
-        panels: panel -> tasks.
-        hashes: panel -> SHA-256 of the contents of its tasks. Results are comparable only if these
-            hashes are equal.
+        panels: maps a panel to its tasks.
+        hashes: maps a panel to the SHA-256 of its tasks' contents. Results are comparable only if
+            these hashes are equal.
 
     Raises:
         UserError: the game is unknown, or its tasks cannot be created.
@@ -78,7 +78,7 @@ class Game(gymnasium.Env[str, str]):
         self._tasks = {task.task_id: task for each in self.panels.values() for task in each}
         self._env = environment.factory(self.settings, place)()
         self._over = True
-        # `gymnasium.make` and `make_vec` create copies of this environment from it.
+        # `gymnasium.make` and `make_vec` use the spec to create copies of this environment.
         options = {"game": content, "panel": panel, "seed": seed, "folder": folder}
         self.spec = EnvSpec(f"hgrpo/{environment.name}-v0", entry_point=Game, kwargs=options)
 
@@ -89,7 +89,7 @@ class Game(gymnasium.Env[str, str]):
 
         Args:
             seed: seed of the tasks drawn in this reset and in later resets without a seed.
-            options: `task_id` selects a task, or `panel` a panel from which a task is drawn.
+            options: `task_id` selects a task; `panel` selects a panel from which to draw a task.
 
         Raises:
             UserError: the task, panel or option is unknown.
@@ -113,10 +113,10 @@ class Game(gymnasium.Env[str, str]):
         """Play one turn. Inadmissible actions also count as turns.
 
         Returns:
-            Observation, reward, `terminated` (won or lost), `truncated` (by `turn_cap`), info.
+            Observation, reward, `terminated` (won or lost), `truncated` (out of turns), info.
 
         Raises:
-            RuntimeError: before the first reset, and after the end.
+            RuntimeError: called before the first `reset`, or after the end of the episode.
         """
         if self._over:
             raise RuntimeError("`step` was called before `reset` or after the end")
@@ -182,7 +182,7 @@ def _scratch() -> tempfile.TemporaryDirectory:
 
 
 def _characters(settings: EnvSettings) -> frozenset[str]:
-    """Characters that can occur in observations; with users' files, any character can."""
+    """Characters that can occur in observations: any character if users provide the tasks."""
     if settings.source == "folder":
         return frozenset(map(chr, range(_UNICODE)))
     # Include the quotation marks around product categories, and Sokoban's configured symbols.

@@ -1,4 +1,4 @@
-"""Finds games by name, which is the name of their folder in this package."""
+"""Finds games by name. The name of a game is the name of its folder in this package."""
 
 import pkgutil
 

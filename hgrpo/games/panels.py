@@ -92,7 +92,8 @@ def stratified(rows: Iterable[Row], stratum: Callable[[Row], str], *stream: obje
     """Shuffle each stratum, then interleave the strata, so that every prefix is stratified.
 
     Args:
-        stream: first parts of the random streams' names; the last part is the stratum.
+        stratum: function that returns the stratum of a row.
+        stream: the random stream of a stratum has the name (*stream, stratum).
     """
     groups: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
@@ -109,11 +110,11 @@ def share_out(
 ) -> list[tuple[str, Row]]:
     """Assign the tasks of one split of a folder to panels, in order; then call `check_filled`.
 
-    The analysis panel gets training tasks that are not in the train panel: those after it or, if
-    the train panel has no size limit (None), the first ones.
+    The analysis panel gets tasks of the train split that are not in the train panel. These follow
+    the train panel's tasks or, if that panel has no maximum size, precede them.
 
     Args:
-        sizes: panel -> maximum number of tasks; None takes all tasks.
+        sizes: maps a panel to its maximum number of tasks; None for no maximum.
     """
     size, more = sizes[split], sizes.get(ANALYSIS, 0) if split == "train" else 0
     train, rest = (rows[more:], rows[:more]) if size is None else (rows[:size], rows[size:])

@@ -15,7 +15,7 @@ class Alfworld(Environment):
     """ALFWorld with generated or published games. Both kinds of games run in both engines."""
 
     Settings = AlfworldSettings
-    # Each entity, such as "countertop 2", and each phrase between two entities is one piece.
+    # A text is split into entities, such as "countertop 2", and the phrases between them.
     cut = Cut(
         name="phrases",
         pieces=rf"{_ENTITY}|(?:(?!{_ENTITY})(?:.|\n))+",

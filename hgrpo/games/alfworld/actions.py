@@ -1,4 +1,4 @@
-"""Compiles PDDL actions to functions that find applicable actions, apply them and render texts."""
+"""Compiles PDDL actions into functions that find applicable actions, apply them and write texts."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from hgrpo.games.alfworld.matching import Clause, FormulaCompiler, Frame, Step
 from hgrpo.games.alfworld.text import NEGATION, TextCompiler
 
 Arguments = tuple[int, ...]
-# The facts of a predicate are part of a cache key only if at most this many of them hold initially.
+# A cache key includes the facts of a predicate only if at most this many of them hold initially.
 _FEW = 8
 
 
@@ -22,8 +22,8 @@ class Action:
 
     Attributes:
         conditions: number of `fluent` predicates in the precondition.
-        named: function that selects those arguments that the command's text contains; None if the
-            text may depend on more than the arguments.
+        named: function that selects the arguments on which the command's text depends; None if the
+            text may also depend on facts that can change.
         watches: patterns (keys of `Facts.index`) of all facts that can change and that affect which
             commands are applicable; None if there are too many for a cache key, or `named` is None.
     """
@@ -47,7 +47,7 @@ class Action:
         self._results = self.slots.fresh()
 
     def finish(self, compiler: FormulaCompiler, negations: dict[int, int]) -> None:
-        """Compile precondition and effects, after the texts of all actions have been compiled."""
+        """Compile precondition and effects. All actions' texts must have been compiled before."""
         self._steps = self._search(compiler)
         self.apply = compile_effects(self.schema, self.scope, compiler, negations)
         self.watches: tuple[int, ...] | None = None
@@ -56,7 +56,7 @@ class Action:
             self.watches = tuple(pattern(number(name), ()) for name in sorted(self._reads))
 
     def applicable(self, facts: Facts, frame: Frame) -> set[Arguments]:
-        """Tuples of arguments that satisfy the precondition and do not make the action idle."""
+        """Argument tuples that satisfy the precondition and for which the action is not idle."""
         frame[self._results] = results = set()
         for step in self._steps:
             step(facts, frame)
@@ -84,7 +84,7 @@ def _unless(idle: Step, then: Step) -> Step:
 def _named(
     template: tuple[Symbol, ...], placeholders: dict[tuple[str, str], int], fluent: set[str]
 ) -> tuple[int, ...] | None:
-    """Positions of the arguments that affect the text; None if other facts may affect it, too."""
+    """Positions of the arguments that affect the text; None if mutable facts may affect it."""
     variables = {name: slot for (name, _), slot in placeholders.items()}
     named: set[int] = set()
     for symbol in template:
@@ -104,14 +104,14 @@ def _named(
 
 
 def _idle_test(schema: pddl.ActionSchema, clause: Clause, scope: dict[str, int]) -> Step | None:
-    """Return a test of whether an action is idle for given arguments; None if it is never idle.
+    """Return a function that tests whether an action is idle, or None if it is never idle.
 
-    An action is idle if all facts that it adds are preconditions, and all facts that it deletes are
-    also added. An example is going to the place where the agent already is. The planner's
-    translator removes idle actions. Actions with conditional effects never count as idle.
+    An action is idle if it changes nothing: all facts that it adds are preconditions, and all facts
+    that it deletes are also added. An example is going to the place where the agent already is. The
+    planner's translator removes idle actions. Actions with conditional effects never count as idle.
     """
-    # `ways` holds several lists of slot pairs per effect. The effect is a no-op if, for at least
-    # one list, both slots of every pair hold the same entity.
+    # `ways` contains several lists of slot pairs for each effect. The effect is a no-op if at least
+    # one of these lists contains only pairs whose two slots hold the same entity.
     ways: list[list[list[tuple[int, int]]]] = []
     added: dict[str, list[tuple[int, ...]]] = {}
     for effect in sorted(schema.effects, key=lambda effect: effect.negated):

@@ -1,4 +1,4 @@
-"""Generates or collects the games of a study, checks them, and writes them."""
+"""Generates the games of a study or reads them from a folder, and then checks and writes them."""
 
 import json
 from collections import Counter
@@ -47,7 +47,7 @@ def make(
 
 
 def _check(game: dict, name: str, config: AlfworldSettings, skipped: Counter) -> None:
-    """Check language and walkthrough. A walkthrough that fails is removed from a user's game."""
+    """Check a game's commands and walkthrough. Delete a walkthrough that fails in a user's game."""
     language = config.grammar
     if f'"{PUT[language].format("{o}", "{r}")}"' not in game["grammar"]:
         raise UserError(f"{name}: the game's commands do not match `env.grammar: {language}`")

@@ -1,7 +1,7 @@
 """Downloads the published games.
 
 The URLs are copied from `alfworld-download` (package alfworld 0.4.2). One archive contains the
-games (`game.tw-pddl`), the other one the annotations of their goals (`traj_data.json`). Both use
+games (`game.tw-pddl`), and the other contains annotated goals (`traj_data.json`). Both use
 the layout `json_2.1.1/<split>/<task>/<trial>/`. The authors publish no checksums, so those of the
 downloaded archives are recorded in a receipt next to the games.
 
@@ -34,11 +34,11 @@ _LARGEST = 1 << 25
 
 
 def fetch_games(root: Path) -> list[dict]:
-    """Download the games to `root`; return name, size and SHA-256 of each archive.
+    """Download the games to `root`; return the name, size and SHA-256 of each archive.
 
-    If `root` contains the games of an earlier call, its result is returned. If `root` contains
-    games from another source, the result is empty. Archives are kept until everything is unpacked,
-    so that an interrupted download can be resumed.
+    If an earlier call has already downloaded the games to `root`, return its result. If `root`
+    contains games from another source, download nothing and return []. Archives are deleted only
+    after both have been unpacked, so that an interrupted download can be resumed.
 
     Raises:
         UserError: the network is unavailable, or a file is not a zip archive of games.

@@ -1,7 +1,7 @@
-"""Compiles the effects of actions to functions that change facts.
+"""Compiles the effects of actions into functions that change facts.
 
-Texts can refer to facts `not_p(x)`. Such a fact is added when p(x) is deleted, and deleted when
-p(x) is added.
+Texts can use negated predicates, such as `not_p`. The fact `not_p(x)` is added when p(x) is
+deleted, and deleted when p(x) is added.
 """
 
 from collections.abc import Callable
@@ -42,10 +42,10 @@ def compile_effects(
     compiler: FormulaCompiler,
     negations: dict[int, int],
 ) -> Step:
-    """Return a step that applies an action to facts; its frame holds the action's arguments.
+    """Return a function (facts, frame) that applies the action to the arguments in the frame.
 
     Args:
-        negations: index of p -> index of `not_p`, for each `not_p` that a text uses.
+        negations: maps the index of p to the index of `not_p`, for each `not_p` in a text.
     """
     rows = []
     for effect in schema.effects:

@@ -92,7 +92,7 @@ class AlfworldEnv(PickledByReplay):
         return self._play.admissible_commands()
 
     def situation(self) -> tuple[str, str]:
-        """Return fingerprints of the facts in `changed` and of the admissible commands."""
+        """Return one fingerprint of the result of `changed`, and one of the admissible commands."""
         if self._game is None:
             raise RuntimeError("`situation` was called before `reset`")
         compiled = self._game.compiled
@@ -110,11 +110,11 @@ class AlfworldEnv(PickledByReplay):
 
 
 def changed(view: View, start: View) -> list[tuple]:
-    """List the agent's place, and the facts of `_CHANGES` that have changed since `start`; sorted.
+    """Sorted list of the agent's place and of facts that have become true since `start`.
 
-    Other predicates are ignored, such as examined objects, open receptacles and lamps that are on:
-    an open receptacle at the agent's place already affects the admissible commands. Lamps that have
-    been used are included, because goals depend on them.
+    Only facts of predicates in `_CHANGES` are listed. For example, lamps that have been used are
+    listed, because goals depend on them. Open receptacles are not listed, because an open
+    receptacle at the agent's place already affects the admissible commands.
     """
     facts = [("atlocation", fact) for fact in view("atlocation")]
     for name in _CHANGES:

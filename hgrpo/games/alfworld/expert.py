@@ -1,9 +1,9 @@
-"""Creates demonstrations with a scripted player, the searcher, or from the games' walkthroughs.
+"""Creates demonstrations by a scripted player (the "searcher") or from the games' walkthroughs.
 
 The searcher has the same observations as an agent: the opening text with the goal, and then one
 observation per command. The settings determine how often it idles, revisits searched places, and
-closes receptacles that it has opened. With `favourites`, it also knows the usual places of objects.
-The success rate of this variant is the ceiling of a study.
+closes receptacles that it has opened. A searcher with `favourites` also knows where objects of each
+type are usually placed. The success rate of a searcher with `favourites` is a study's ceiling.
 """
 
 import re
@@ -24,8 +24,8 @@ from hgrpo.games.alfworld.vocabulary import PUT, TOOLS, kind_of
 from hgrpo.games.base import Task
 from hgrpo.games.demonstration import play, replayed, shared_out
 
-# Maps (receptacle types in the room, object type) to the receptacle types that are searched first.
-# All types are display names.
+# A function of (receptacle types in a room, object type) that returns the receptacle types in which
+# to search first. All types are display names.
 Favourites = Callable[[set[str], str], set[str]]
 Play = Generator[str, str, None]
 Search = Generator[str, str, tuple[str, str]]
@@ -35,7 +35,7 @@ _OPENING = "-= Welcome to TextWorld, ALFRED! =-"
 
 
 class Searcher:
-    """Plays one episode as the expert.
+    """A scripted player for one episode.
 
     `act()` returns the first command, and `act(observation)` each later one. If all places have
     been searched without success, the search starts again, so there is always a next command.
@@ -43,7 +43,7 @@ class Searcher:
     Args:
         opening: the text after the reset, which contains the room's receptacles and the goal.
         language: "move" (`move X to Y`) or "put" (`put X in/on Y`).
-        favourites: the usual places of objects; None if the searcher does not know them.
+        favourites: function that returns usual places of objects; None if they are not known.
 
     Raises:
         UserError: the goal does not match one of ALFWorld's templates, or the opening text
@@ -83,11 +83,11 @@ class Searcher:
         self._commands = self._play()
 
     def act(self, observation: str | None = None) -> str:
-        """The next command, given the observation after the last one (None at the start)."""
+        """The next command; `observation` follows the previous command (None at the start)."""
         return self._commands.send(observation)
 
     def _play(self) -> Play:
-        """Play the whole episode: a generator that yields commands and receives observations."""
+        """Play the whole episode. The generator yields commands and receives observations."""
         spec = KINDS[self.goal.task_type]
         while True:
             place, item = yield from self._find(self.goal.target, self._may_fetch)
@@ -112,10 +112,10 @@ class Searcher:
             self.seen[self.home].append(item)
 
     def _may_fetch(self, place: str) -> bool:
-        """Whether to take a target from `place`, which must not be its destination.
+        """Whether a target in `place` may be taken; False if `place` is its destination.
 
-        If the goal requires two objects, targets are not taken from any receptacle of the goal's
-        type until all places have been searched.
+        If the goal requires two objects, no target is taken from a receptacle of the goal's type
+        until all places have been searched.
         """
         if place == self.home:
             return False
@@ -123,7 +123,7 @@ class Searcher:
         return one or self.searched_all or kind_of(place) != self.goal.receptacle
 
     def _goal_place(self) -> str:
-        """Return a receptacle of the goal's type that contains a target, or else the first one."""
+        """A receptacle of the goal's type that contains a target; if none does, the first one."""
         for place, items in self.seen.items():
             if kind_of(place) == self.goal.receptacle and self.goal.target in map(kind_of, items):
                 return place
@@ -144,7 +144,7 @@ class Searcher:
             yield from self._next_stop(kind)
 
     def _next_stop(self, kind: str) -> Play:
-        """Visit the next place of the search, which takes at least one command."""
+        """Visit the next place to search. This yields at least one command."""
         if self.rng.random() < self.config.dawdle:
             idle = ["look", "inventory"] + ([f"examine {self.here}"] if self.here else [])
             yield idle[int(self.rng.integers(len(idle)))]
@@ -181,7 +181,7 @@ class Searcher:
         self._note(place, answer)
 
     def _reach(self, place: str) -> Play:
-        """Go to a receptacle and open it if necessary, so that `seen` has its contents."""
+        """Go to a receptacle, open it if necessary, and store its contents in `seen`."""
         yield from self._go(place)
         if place in self.shut:
             answer = yield f"open {place}"
@@ -203,7 +203,7 @@ class Searcher:
 
 
 def informed(config: SearcherSettings) -> SearcherSettings:
-    """Copy the settings, with the probabilities of all bad habits set to 0."""
+    """Copy the settings, and set the probabilities of all unnecessary commands to 0."""
     return config.model_copy(
         update={"random_pick": 0.0, "dawdle": 0.0, "revisit": 0.0, "close_after_open": 0.0}
     )
@@ -212,11 +212,11 @@ def informed(config: SearcherSettings) -> SearcherSettings:
 def demonstrate(
     config: AlfworldSettings, assets: Path, panel: list[Task], seed: int, skipped: Counter[str]
 ) -> Iterator[dict]:
-    """Yield rows of trajectories.parquet, game by game, with equally many for each game.
+    """Yield rows of trajectories.parquet, distributed evenly over the games of the panel.
 
-    If the goal of a game was written from a template, the searcher can parse it. In these games, a
-    share `walkthrough_share` of the trajectories replays the walkthrough, if there is one. If the
-    goal was written by a human, all trajectories replay the walkthrough. Such games without a
+    If the goal is a template sentence, the searcher plays the game. However, a random fraction
+    `walkthrough_share` of the trajectories replays the walkthrough, if the game has one. If a human
+    wrote the goal, all trajectories replay the walkthrough. Games with such a goal and without a
     walkthrough are excluded and counted in `skipped`.
     """
     expert = config.expert
@@ -244,7 +244,7 @@ def demonstrate(
 def ceiling(
     config: AlfworldSettings, assets: Path, panel: list[Task], seed: int
 ) -> list[dict] | None:
-    """Rows of a searcher who knows the usual places of objects; None for games from a folder."""
+    """Episodes of the informed searcher, one row each; None if games are read from a folder."""
     if config.games.generate is None:
         return None
     env = AlfworldEnv(assets, config.engine)

@@ -14,12 +14,12 @@ Fact = int | tuple[int, ...]
 
 
 def key_getter(positions: tuple[int, ...]) -> Callable:
-    """Return a function that selects the items at `positions`: a tuple, or the item if only one."""
+    """Return a function that selects the items at `positions`; a single item is not in a tuple."""
     return itemgetter(*positions) if positions else lambda _: ()
 
 
 class Vocabulary:
-    """Numbers predicates and patterns; a pattern is a predicate with some known positions."""
+    """Assigns numbers to predicates and patterns (predicates with some known arguments)."""
 
     def __init__(self) -> None:
         self.predicates: dict[str, int] = {}
@@ -29,14 +29,15 @@ class Vocabulary:
         return self.predicates.setdefault(name, len(self.predicates))
 
     def pattern(self, predicate: int, known: tuple[int, ...]) -> int:
-        """Number of the pattern that groups facts of `predicate` by the arguments at `known`."""
+        """Number of the pattern of `predicate` with known arguments at the positions `known`."""
         return self.patterns.setdefault((predicate, known), len(self.patterns))
 
 
 class Facts:
-    """`sets[predicate]` holds the facts; `index[pattern]` maps known arguments to sorted facts.
+    """The facts of a game state.
 
-    A copy shares the facts that never change, and the tuples in all indexes.
+    `sets[predicate]` is the set of a predicate's facts. `index[pattern]` maps the known arguments
+    of a pattern to a sorted tuple of the matching facts. Copies share sets that never change.
     """
 
     __slots__ = ("fluent", "fluent_patterns", "index", "sets", "watchers")
@@ -50,7 +51,7 @@ class Facts:
         self.fluent = sorted(fluent)
         self.fluent_patterns = []
         for (predicate, known), number in vocabulary.patterns.items():
-            # `known` is empty for a unary predicate, so `getter` never indexes a bare fact.
+            # Facts of unary predicates are integers. For these, `known` is always empty.
             getter = key_getter(known)
             groups: dict = {}
             for fact in sorted(self.sets[predicate]):

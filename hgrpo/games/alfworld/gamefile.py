@@ -43,8 +43,8 @@ _canonical_domain = lru_cache(maxsize=16)(pddl.canonical)
 def content_hash(game: dict) -> str:
     """SHA-256 (hex) of a game's domain, grammar and problem.
 
-    The hash does not depend on other keys of the file, such as the walkthrough, on the name of the
-    problem, or on comments, case and spacing in the PDDL.
+    The hash ignores other keys of the file (such as the walkthrough), the name of the problem, and
+    comments, case and spacing in the PDDL.
     """
     problem = _PROBLEM_NAME.sub("( problem _ )", pddl.canonical(game["pddl_problem"]), count=1)
     parts = (_canonical_domain(game["pddl_domain"]), game["grammar"].strip(), problem)
@@ -52,7 +52,7 @@ def content_hash(game: dict) -> str:
 
 
 def read_game(folder: Path) -> dict:
-    """Read the game file in a folder, and check that it contains domain, grammar and problem.
+    """Read the game file in a folder, and check that it has a domain, a grammar and a problem.
 
     Raises:
         UserError: the file is missing or is not a JSON object, or one of these texts is missing.
@@ -66,7 +66,7 @@ def read_game(folder: Path) -> dict:
 
 
 def read_walkthrough(data: dict, source: object) -> tuple[str, ...]:
-    """Return a game's walkthrough, or () if its file has none; `source` is the file, for errors.
+    """Return a game's walkthrough, or () if there is none. `source` is named in error messages.
 
     Raises:
         UserError: the walkthrough is not a list of strings.
@@ -90,7 +90,7 @@ def _read_json(path: Path) -> dict:
 
 
 def compile_game(data: dict, source: object) -> CompiledGame:
-    """Compile the content of a game file. `source` is the file, for error messages.
+    """Compile the content of a game file. `source` is named in error messages.
 
     Raises:
         UserError: the PDDL or the grammar is malformed, or the game is already won at reset.
@@ -118,8 +118,8 @@ def load_compiled(folder: Path) -> Game:
     """Load and compile the game in `folder`; the 4096 most recently used games are cached.
 
     Raises:
-        UserError: as in `read_game` and `compile_game`. Also if the opening text contains no goal,
-            or if the file marks the game as unsolvable.
+        UserError: as in `read_game` and `compile_game`; also if the opening text contains no goal,
+            or the file marks the game as unsolvable.
     """
     path = folder / GAME_FILE
     data = read_game(folder)
@@ -141,7 +141,7 @@ def load_compiled(folder: Path) -> Game:
 
 
 def native_potential(game: CompiledGame) -> Callable[[View, bool], float]:
-    """Return the potential of a game; its entities are the native engine's integers."""
+    """Return the potential function of a game, with entities as in the native engine (integers)."""
     names = {n: name for name, n in game.program.vocabulary.predicates.items()}
     fluent = {names[number] for number in game.program.fluent}
     start = game.view(game.start)
@@ -153,8 +153,8 @@ def list_games(root: Path, counts: Counter[str]) -> list[Task]:
 
     As in `AlfredTWEnv.collect_game_files` of alfworld 0.4.2, a game is playable if its path
     mentions neither a movable receptacle nor slicing, its task type is one of the six, and its game
-    file has `solvable: true`. In addition, games that are won at reset are excluded, and so are
-    malformed files, on which the original fails.
+    file has `solvable: true`. In addition, games that are won at reset and malformed files are
+    excluded.
 
     Args:
         counts: maps a reason to the number of excluded games; updated in place.

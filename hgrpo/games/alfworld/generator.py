@@ -19,8 +19,8 @@ from hgrpo.games.alfworld.settings import GenerateSettings
 from hgrpo.games.alfworld.vocabulary import ABILITIES, OBJECTS, PUT, RECEPTACLES, TOOLS
 from hgrpo.games.panels import PANELS
 
-# Pairs of a text in our grammar and the corresponding text in the older language, which is used in
-# published games and in alfworld before version 0.4.
+# Each pair contains a text in our grammar and its equivalent in the older language, which is used
+# by published games and by alfworld before version 0.4.
 _PUT_TEXT = (
     ("You arrive at {r.name}.", "You arrive at {lend.name}."),
     ('"move {o} to {r}"', '"put {o} in/on {r}"'),
@@ -71,7 +71,7 @@ def _display_names(types: Sequence[str]) -> list[str]:
 
 
 def _ids(types: Sequence[str]) -> list[str]:
-    """PDDL ids with descending numbers, because the last id of a type is displayed as number 1."""
+    """PDDL ids, numbered in descending order: the last id of a type is displayed as number 1."""
     ids = []
     for i, name in enumerate(types):
         serial = f"{types[i:].count(name):02d}"
@@ -132,7 +132,7 @@ def pddl(house: House, goal: Goal) -> str:
 
 
 def walkthrough(house: House, goal: Goal, language: str) -> list[str]:
-    """Commands of a player who wins the game because the places of all objects are known."""
+    """Commands that win the game, for a player who knows the places of all objects."""
     spec = KINDS[goal.task_type]
     kinds, names = house.receptacles, _display_names(house.receptacles)
     object_types = [name for name, _ in house.objects]
@@ -191,15 +191,15 @@ def generate(
     differs only in other objects.
 
     Game i of a split has task type i modulo the number of types, so that every prefix of a panel is
-    stratified. A game depends on (seed, split, i). It depends on earlier games only if its first
-    draw duplicates one of them.
+    stratified. A game depends only on (seed, split, i), unless its first draw duplicates an earlier
+    game.
 
     Raises:
         UserError: the settings contain an unknown type or an impossible task type, or allow too few
             distinct games.
     """
     household = Household(config)
-    # The games drawn so far, and the split in which each core is used.
+    # The set of games drawn so far, and a map from each core to the split that uses it.
     drawn, cores = set(), {}
     for place, split in enumerate(PANELS):
         for index in range(sizes.get(split, 0)):

@@ -75,7 +75,7 @@ def sentence(template: str, goal: Goal) -> str:
     return template.format_map({key: name.lower() for key, name in names.items()})
 
 
-# Placeholders do not match spaces, so that "put a clean mug in shelf" does not match "put a {obj}
+# A placeholder cannot match a space. Otherwise, "put a clean mug in shelf" would match "put a {obj}
 # in {recep}". A sentence matches at most one pattern, so the order of patterns is irrelevant.
 _PATTERNS = [
     (kind, re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[a-z]+)", template)))

@@ -28,8 +28,8 @@ class Attribute:
     attribute: str
 
 
-# The alternatives of `a + b or c`, each a list of parts. The first alternative that is not empty is
-# used.
+# An expression such as `a + b or c` has alternatives, here [a, b] and [c]. The first one whose text
+# is not empty is used.
 Expression = tuple[tuple[Attribute | str, ...], ...]
 
 
@@ -53,7 +53,7 @@ Query = tuple[Literal, ...]
 
 @dataclass(frozen=True)
 class Each:
-    """Renders `expression` for each assignment of `query`, or once if `query` is empty.
+    """Renders `expression` for each assignment that satisfies `query`; once if `query` is empty.
 
     If `listed`, the texts are joined by the rules `list_separator` and `list_last_separator`.
     """

@@ -1,4 +1,4 @@
-"""Draws houses, i.e. the receptacles and objects of a game and the objects' places."""
+"""Draws houses, each with its receptacles, its objects, and the places of the objects."""
 
 from dataclasses import dataclass
 from typing import TypeVar
@@ -13,8 +13,7 @@ from hgrpo.games.alfworld.vocabulary import LAMP, OBJECTS, RECEPTACLES, TOOLS
 
 T = TypeVar("T")
 
-# Maximum number of objects per distractor type; more would only add names to learn, such as "mug
-# 3".
+# Maximum number of objects per distractor type. More would only add names, such as "mug 3".
 _MOST_OF_A_KIND = 2
 
 
@@ -51,7 +50,7 @@ class Household:
             room: sorted(o for o in objects if room in OBJECTS[o].rooms and self.places(room, o))
             for room in config.rooms
         }
-        # (room, object type) -> receptacle types in which such objects are usually placed.
+        # Maps (room, object type) to the receptacle types that usually contain such objects.
         self.favourites = {
             (room, kind): self._favourites(room, kind)
             for room, kinds in self.objects.items()
@@ -70,16 +69,16 @@ class Household:
         return [r for r in self.receptacles[room] if target in RECEPTACLES[r].holds]
 
     def _favourites(self, room: str, target: str) -> list[str]:
-        """Draw a subset of `places`, with the seed of the habits instead of that of the games."""
+        """Draw a subset of `places`. The seed is `habits.seed`, not the seed of the games."""
         habits, places = self.config.habits, self.places(room, target)
         rng = streams.generator("alfworld-habit", habits.seed, room, target)
         return sorted(places[i] for i in rng.permutation(len(places))[: habits.favourites])
 
     def usual(self, listed: set[str], kind: str) -> set[str]:
-        """Favourite receptacle types of the object type `kind`; all types are display names.
+        """Receptacle types that usually contain objects of type `kind`; types are display names.
 
         Args:
-            listed: types of the receptacles in a room. The room is identified by them.
+            listed: types of the receptacles in a room, from which the kind of room is inferred.
         """
         matches = [(r, o) for r in self.objects for o in self.objects[r] if o.lower() == kind]
         if not matches:

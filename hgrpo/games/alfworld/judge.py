@@ -13,7 +13,7 @@ score  turn
 -----  ----
    10  the last turn of a completed task
     0  a turn without a command, or with the result "Nothing happens"
-    2  any other last turn, because its effect is not observed
+    2  any other last turn (its effect cannot be observed)
     1  repeating a command in the same situation (observation, objects in hand, changed objects)
    10  heating, cooling or cleaning a goal object as required, for the first time
    10  putting a ready goal object down at the goal place

@@ -18,7 +18,7 @@ Step = Callable[[Facts, Frame], bool]
 
 
 class Slots:
-    """Assigns a slot of a frame to each constant and each variable (any hashable)."""
+    """Assigns a slot of a frame to each constant and each variable; a variable is any hashable."""
 
     def __init__(self) -> None:
         self.places: dict = {}
@@ -58,7 +58,7 @@ def type_predicate(kind: str) -> str:
 
 
 def succeed(facts: Facts, frame: Frame) -> bool:
-    """Stop a query at its first assignment; used to test whether an assignment exists."""
+    """A value for `then` that stops at the first assignment, to test whether one exists."""
     return True
 
 
@@ -84,7 +84,7 @@ def join(
 
     Args:
         bound: slots that are filled before the query runs.
-        distinct: maps a free slot to slots filled earlier, from whose values it must differ.
+        distinct: maps a free slot to slots that are filled earlier and must have other values.
         tests: (slots, condition) pairs. A condition is tested as soon as its slots are filled.
     """
     filled = set(bound)
@@ -180,7 +180,7 @@ class FormulaCompiler:
         ]
 
     def run(self, clause: "Clause", bound: set[str], then: Step) -> Step:
-        """Return a step that enumerates all assignments of `clause`, given variables in `bound`."""
+        """Return a step that enumerates assignments of `clause`; `bound` variables are given."""
         filled = {clause.scope[name] for name in bound} | set(self.slots.constants.values())
         tests = []
         for part, names in clause.filters:
@@ -228,13 +228,13 @@ class FormulaCompiler:
     ) -> list["Clause"]:
         """Return conjunctions whose disjunction is equivalent to `formula`.
 
-        An `or` is split into several conjunctions only if one of its variables is not bound by
-        another relation.
+        An `or` is split into several conjunctions only if it contains a variable that no relation
+        outside the `or` binds.
         """
         clauses = self._expand(formula, scope, kinds)
         for clause in clauses:
-            # A variable gets a type relation unless its other relations already imply its type.
-            # `typed` maps a slot to the types that its relations declare.
+            # A relation for the type of a variable is added unless the variable's other relations
+            # imply the type. `typed` maps a slot to the types that these relations declare.
             typed: dict[int, list[str]] = {}
             for relation, name in clause.relations:
                 for slot, kind in zip(relation.slots, self.domain.predicates[name], strict=True):

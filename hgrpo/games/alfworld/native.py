@@ -1,7 +1,7 @@
 """The native engine, which compiles a game file once and executes commands in microseconds.
 
-Opening texts, feedback, admissible commands and wins are identical to those of TextWorld 1.7 with
-the wrapper of alfworld that renames entities.
+Opening texts, feedback, admissible commands and wins are the same as in TextWorld 1.7 with
+alfworld's wrapper, which renames entities.
 """
 
 import json
@@ -33,8 +33,8 @@ class Program:
             name). If several actions have the same command, the first one is executed.
 
     Raises:
-        UserError: an action has no text, or a text uses a predicate that the planner derives (never
-            the case in ALFRED).
+        UserError: an action has no text, or a text uses a predicate that this engine does not
+            support in texts. Neither occurs in ALFRED.
     """
 
     def __init__(self, domain: pddl.Domain, grammar_text: str, sizes: dict[str, int]) -> None:
@@ -48,7 +48,7 @@ class Program:
         effects = [(schema, effect) for schema in domain.actions for effect in schema.effects]
         self._conditional = {e.atom.predicate for _, e in effects if e.condition is not None}
         changing = {effect.atom.predicate for _, effect in effects}
-        # Predicates of facts that an action deletes although they are not part of its precondition.
+        # Predicates whose facts an action may delete without requiring them in its precondition.
         self._unsure = {
             effect.atom.predicate
             for schema, effect in effects
@@ -75,7 +75,7 @@ class Program:
         self.order = [i for _, _, i in sorted(ranks)]
 
     def goal(self, formula: pddl.Formula) -> tuple[Slots, list[Step]]:
-        """Compile a goal; return the slots of its frame, and its steps.
+        """Compile a goal; return the frame layout, and the steps that test the goal.
 
         The goal is satisfied if at least one step returns True.
         """
@@ -89,7 +89,7 @@ class Program:
         return TextCompiler(grammar, Slots(), self.vocabulary, self.domain, self._text_predicate)
 
     def _text_predicate(self, name: str) -> int:
-        """Index of a predicate that a text uses; if it is a `not_p`, add it to `negations`."""
+        """Index of a predicate that a text uses. Negated predicates are added to `negations`."""
         base = name.removeprefix(NEGATION)
         if base in self._conditional or (base != name and base in self._unsure):
             raise UserError(f"a text uses {name!r}, which this engine does not support")
@@ -169,7 +169,7 @@ class CompiledGame:
         return facts
 
     def view(self, facts: Facts) -> View:
-        """Return a function from a predicate's name to its facts; unknown names have no facts."""
+        """Return a function that maps the name of a predicate to its facts (none if unknown)."""
         number = self.program.vocabulary.predicates
         return lambda name: facts.sets[number[name]] if name in number else set()
 
@@ -190,7 +190,7 @@ class CompiledGame:
         return text
 
     def commands(self, facts: Facts, index: int) -> dict[str, Arguments]:
-        """The applicable commands of an action, each with the smallest of its argument tuples."""
+        """Map each applicable command of an action to the smallest argument tuple that gives it."""
         action = self.program.actions[index]
         memo, key = self._listed[index], None
         if action.watches is not None:
@@ -245,7 +245,6 @@ class NativeGame:
         return self.game.intro
 
     def fork(self) -> "NativeGame":
-        """Copy of the episode in the same state."""
         twin = copy(self)
         twin.facts, twin._listed = self.facts.copy(), self._listed.copy()
         return twin
@@ -255,9 +254,9 @@ class NativeGame:
         return self.act(command)[0]
 
     def act(self, command: str) -> tuple[str, bool]:
-        """As `step`, but also return whether the command was admissible."""
+        """Execute `command`; return the feedback and whether the command was admissible."""
         game, facts, command = self.game, self.facts, command.strip()
-        # As in the planner, the first of several actions with this command is executed.
+        # If several actions have this command, the first one is executed, as in the planner.
         index = next((i for i in game.program.order if command in self._commands(i)), None)
         if index is None:
             return NOTHING, False

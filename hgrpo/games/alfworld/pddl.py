@@ -172,8 +172,8 @@ class _Conditions:
         if head == "imply" and len(rest) == 2:
             return Or((Not(self.formula(rest[0])), self.formula(rest[1])))
         if head in ("exists", "forall") and len(rest) == 2 and isinstance(rest[0], list):
-            # In ALFRED's action "examine object", a comma is part of the name of a type, so that no
-            # object has this type. The planner's translator parses the name in the same way.
+            # In ALFRED's action "examine object", the name of a type contains a comma, so no object
+            # has this type. The planner's translator also treats the comma as part of the name.
             variables, part = tuple(_typed(rest[0])), self.formula(rest[1])
             if head == "exists":
                 return Exists(variables, part)

@@ -11,7 +11,8 @@ number of points of any object, divided by the number of points in a won game:
 - Task "look at in light", out of 3 points: 1 point if an object is held, 1 if a lamp has been used,
   and 1 if an object is held next to that lamp.
 
-The potential is 1 if and only if the game is won. For goals of any other form, it is 0 until then.
+The potential is 1 if and only if the game is won. For goals of any other form, the potential is 0
+until the game is won.
 """
 
 from collections.abc import Callable, Hashable
@@ -53,13 +54,13 @@ def potential(
 
 @dataclass
 class _Shape:
-    """The parts of a goal that consists of conjunctions under `exists`; variables are unique.
+    """The conditions of a goal that contains only `and`, `exists`, atoms and inequalities.
 
     Attributes:
         relations: atoms with zero or several variables, as (predicate, argument, ...).
-        unequal: pairs of variables that must differ.
-        static: variable -> its static conditions, as (predicate, constant or "").
-        states: variable -> predicates of its conditions that actions can change.
+        unequal: pairs of variables that must differ. Variables are renamed to be unique.
+        static: maps a variable to its conditions that never change: (predicate, constant or "").
+        states: maps a variable to the predicates of its conditions that actions can change.
     """
 
     relations: set[tuple[str, ...]] = field(default_factory=set)
@@ -69,7 +70,7 @@ class _Shape:
 
 
 def _shape(goal: pddl.Formula, fluent: set[str]) -> _Shape | None:
-    """Split a goal into its parts, or return None if it has another form."""
+    """Split a goal into its conditions; None if it has any other form."""
     shape = _Shape()
     todo: list[tuple[pddl.Formula, dict[str, str]]] = [(goal, {})]
     count = 0

@@ -22,7 +22,7 @@ TASK_TYPES: tuple[TaskType, ...] = TaskType.__args__
 
 
 class HabitSettings(Strict):
-    """Settings of the usual places of objects, which are the same in all houses and splits."""
+    """Where objects of each type are usually placed; this is the same in all houses and splits."""
 
     strength: Share = Field(
         0.8, description="probability that an object is in one of the favourite places of its type"
@@ -73,7 +73,7 @@ class SplitFolders(Strict):
 
 
 class GamesSettings(FolderOrGenerate):
-    """Settings of the games, which come from a folder or from the generator."""
+    """Settings of the games, which are read from a folder or generated."""
 
     OF_FOLDERS = ("download", "expected")
     folder: str | None = Field(
@@ -92,7 +92,7 @@ class GamesSettings(FolderOrGenerate):
 
 
 class PanelSettings(PanelSizes):
-    """Number of games per panel; null takes all games of a folder."""
+    """Number of games per panel. If null, the panel contains all games of its folder."""
 
     train: int | None = Field(4000, gt=0, description="training games")
     validation: int | None = Field(200, gt=0, description="validation games")
@@ -100,9 +100,9 @@ class PanelSettings(PanelSizes):
 
 
 class SearcherSettings(ExpertSettings):
-    """The scripted searcher whose trajectories are the SFT data.
+    """The scripted player (searcher) whose trajectories are the SFT data.
 
-    It has the same observations as an agent. Its habits control the quality of the data.
+    It has the same observations as an agent. The probabilities below control the data's quality.
     """
 
     trajectories: int = Field(20_000, gt=0, description="number of trajectories on the train panel")

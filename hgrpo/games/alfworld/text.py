@@ -1,4 +1,4 @@
-"""Compiles a grammar to closures that render text, and computes the display names of entities."""
+"""Compiles a grammar into functions that render text, and computes display names of entities."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -70,7 +70,7 @@ class TextCompiler:
         return lambda facts, frame, entities: "".join(items(facts, frame, entities))
 
     def _listing(self, items: Callable, scope: Scope) -> Writer:
-        # A grammar may omit these rules, because some of its lists never have the relevant length.
+        # A grammar may omit the rules for list lengths that do not occur.
         empty = self._optional("list_empty", scope)
         separator = self._optional("list_separator", scope)
         last = self._optional("list_last_separator", scope)
@@ -152,7 +152,7 @@ class TextCompiler:
         return extended
 
     def _query(self, query: Query, scope: Scope, then: Step) -> Step:
-        """Return a step that calls `then` for each assignment, in loops over sorted facts."""
+        """Return a step that calls `then` for each assignment that satisfies `query`."""
         extended = self._extended(scope, query)
         places = list(extended.items())
         distinct = {
@@ -231,7 +231,7 @@ def display_names(ids: Iterable[str]) -> dict[str, str]:
 
     For example, `mug_bar__minus_00_dot_84_bar_...` becomes `mug 2`. If there are n ids of a kind,
     they are sorted and get the numbers n to 1. If an id contains `basin`, "basin" is appended to
-    the kind. An id without `_bar_` is displayed as the id and a trailing space. All this follows
+    the kind. An id without `_bar_` is displayed as the id plus a space. These rules are those of
     the official implementation.
     """
     kinds: dict[str, str | None] = {}

@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 LAMP = "DeskLamp"
 TOOLS = {"clean": "SinkBasin", "heat": "Microwave", "cool": "Fridge"}
-# Change -> predicate that holds for objects that support this change.
+# Maps a change to the predicate that holds for objects that support it.
 ABILITIES = {"clean": "cleanable", "heat": "heatable", "cool": "coolable"}
-# The command for putting an object into a receptacle, by language.
+# Maps a language to the command that puts an object into a receptacle.
 PUT = {"move": "move {} to {}", "put": "put {} in/on {}"}
 
 
 class ReceptacleType(NamedTuple):
     """A type of receptacle, which can contain the object types `holds`.
 
-    With `repeats`, a house may have several receptacles of this type.
+    If `repeats` is True, a house may have several receptacles of this type.
     """
 
     rooms: frozenset[str]

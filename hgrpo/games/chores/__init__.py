@@ -1,7 +1,7 @@
 """Chores: the agent puts one object away per turn and is scored only at the end.
 
-Each kind of object has one right place, which is the same in all games. The agent can learn it only
-from scores. The right choices can be computed, so credit can be compared with ground truth.
+Each kind of object has one right place, which is the same in all games. The agent can learn the
+place only from scores. The true value of every choice can be computed and compared with credit.
 """
 
 from collections import Counter
@@ -14,10 +14,10 @@ from hgrpo.games.environment import Cut, Environment, JudgeText
 
 
 class Chores(Environment):
-    """Generated games. A task is stored as one line of text, so no files are read in episodes."""
+    """Generated games. A task is stored as a line of text; episodes therefore read no files."""
 
     Settings = ChoresSettings
-    # Each fixed part of a question becomes one token, to keep turns short.
+    # To keep turns short, each fixed part of a question is one token.
     cut = Cut("chores", r"Where does the | go\?| ?[A-Za-z']+| ?[0-9]+|.|\n")
     informed = "the housekeeper, who knows every habit"
 

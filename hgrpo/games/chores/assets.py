@@ -15,7 +15,7 @@ _TRIES = 1000
 
 
 def make(settings: ChoresSettings, seed: int) -> Iterator[tuple[str, Task]]:
-    """Yield (split, task) of distinct games, in panel order.
+    """Draw distinct games, and yield (split, task) in panel order.
 
     Raises:
         UserError: the world has too few distinct games for the panels.
@@ -44,7 +44,7 @@ def _new(
 
 
 def draw(settings: ChoresSettings, habits: Habits, rng: np.random.Generator) -> Game:
-    """Draw a game in which `settings.counting` of the chores count."""
+    """Draw a game in which `settings.counting` of the chores affect the score."""
     counts = rng.permutation(np.arange(settings.chores) < settings.counting)
     kinds = np.array(list(habits.place))
     things = rng.choice(kinds, settings.chores)

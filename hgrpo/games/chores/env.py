@@ -10,7 +10,7 @@ LEAVE, NO_EFFECT = "leave", "Nothing happens."
 
 
 class ChoresEnv(PickledByReplay):
-    """An environment that asks where one object goes per turn, and gives the score at the end."""
+    """In each turn, this environment asks where one object goes. The score is given at the end."""
 
     def __init__(self, settings: ChoresSettings):
         self._settings, self._arguments = settings, (settings,)
@@ -37,7 +37,6 @@ class ChoresEnv(PickledByReplay):
         return Observation(self._goal, f"{text} {self._next()}")
 
     def fork(self) -> "ChoresEnv":
-        """Deep copy of the environment."""
         twin = self._twin()
         twin._chosen = self._chosen[:]
         return twin
@@ -87,7 +86,7 @@ class ChoresEnv(PickledByReplay):
         return fingerprint([self._bag, self._chosen]), fingerprint(self.admissible_commands())
 
     def exact_state(self) -> tuple[tuple[bool, int], tuple[bool, int]]:
-        """The index of the question, and the number of right choices so far."""
+        """The current question, and whether the bag is right and how many places are right."""
         right_bag = self._bag == self._habits.bag[self._game.client]
         return (self._bag_is_due, len(self._chosen)), (right_bag, self._right)
 
@@ -158,9 +157,9 @@ class ChoresEnv(PickledByReplay):
 
 
 def score(goal: str, turns: Turns, completed: bool) -> list[float]:
-    """Score turns: 0 for a turn without effect, 10 or 2 for the last one if won or lost, else 5.
+    """Score turns: 5, or 0 if without effect. The last turn scores 10 if the game is won, else 2.
 
-    The rubric is this coarse because the right places are not part of the text.
+    Right and wrong places get the same score, because the text does not show which are right.
     """
     last = 10.0 if completed else 2.0
     return [*(5.0 * (not text.startswith(NO_EFFECT)) for text, _ in turns[1:]), last]

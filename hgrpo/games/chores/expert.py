@@ -1,8 +1,7 @@
-"""Two scripted players: the expert, who plays the demonstrations, and the player of the ceiling.
+"""Two scripted players. The expert plays demonstrations; the informed player knows all habits.
 
 The expert has fixed wrong beliefs about some kinds of objects. A policy that imitates the expert
-puts these objects into a wrong place even with greedy decoding, and can learn the mistake only from
-scores.
+puts these objects into a wrong place even with greedy decoding. Only scores reveal the mistake.
 """
 
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from hgrpo.games.demonstration import play, shared_out
 
 
 def demonstrate(settings: ChoresSettings, panel: list[Task], seed: int) -> Iterator[dict]:
-    """Yield the expert's games as rows."""
+    """Play the expert's games, and yield one row each."""
     expert, env = settings.expert, ChoresEnv(settings)
     for task, repetition in shared_out(expert.trajectories, panel):
         rng = streams.generator("chores-expert", seed, task.task_id, repetition)
@@ -31,8 +30,8 @@ def demonstrate(settings: ChoresSettings, panel: list[Task], seed: int) -> Itera
 def beliefs(settings: ChoresSettings) -> dict[str, str]:
     """The expert's beliefs: the place of each kind of object, and the bag of each client.
 
-    A share `expert.knows` of the beliefs is right. This holds separately for the kinds that count,
-    for the other kinds, and for the clients. The remaining beliefs are fixed and wrong.
+    The fraction of right beliefs is `expert.knows`, separately among the kinds that count, among
+    the other kinds, and among the clients. The remaining beliefs are fixed and wrong.
     """
     habits = habits_of(settings)
     rng = streams.generator("chores-beliefs", settings.habits)
@@ -63,7 +62,7 @@ def choice(
 
 
 def ceiling(settings: ChoresSettings, panel: list[Task]) -> list[dict]:
-    """Rows of episodes by a player who knows all habits."""
+    """Play one episode per task as a player who knows all habits; return one row each."""
     env, cap = ChoresEnv(settings), settings.turn_cap
     return [
         play(env, task, env.reset(task), "informed", lambda answer: env.right_command(), cap).row

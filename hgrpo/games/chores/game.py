@@ -80,9 +80,9 @@ class Game:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def score(self, settings: ChoresSettings, bag_is_right: bool, right: int) -> float:
-        """Return the share of right choices among the chores that count, in [0, 1].
+        """The score: (1 - delay) * (fraction of right places) + delay * (1 if the bag is right).
 
-        With `delay`, the share is multiplied by 1 - `delay`, and the right bag adds `delay`.
+        The fraction is over the chores that count. `delay` is a setting.
 
         Args:
             bag_is_right: whether the right bag was taken.

@@ -13,7 +13,7 @@ class Sokoban(Environment):
     """Sokoban with RAGEN's rules; levels are generated or read from the user's files."""
 
     Settings = SokobanSettings
-    # Each cell (a symbol or coordinates) and each sentence of the rules becomes one token.
+    # Each cell (a symbol or coordinates) and each sentence of the rules is one token.
     cut = Cut(
         "sokoban",
         r"[A-Z][a-z]+ [^\n]*[a-z>]\.\n|Turn [0-9]+ of [0-9]+|, actions left: [0-9]+\n|"

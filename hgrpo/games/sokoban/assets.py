@@ -1,4 +1,4 @@
-"""Generates or collects the levels of a study, checks that they are solvable, and writes them."""
+"""Generates levels or reads them from files, checks that they are solvable, and writes them."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -65,11 +65,11 @@ def _generated(config: SokobanSettings, sizes: dict[str, int], seed: int) -> Ite
 def _collected(
     config: SokobanSettings, sizes: dict[str, int | None], seed: int, skipped: Counter[str]
 ) -> Iterator[Row]:
-    """Yield the levels in the user's folder, alternating between bands of solution length.
+    """Yield the levels in the user's folder. Bands of solution length alternate.
 
-    `seed` determines the order within a band. Levels are excluded and counted if they are invalid,
-    equivalent to an earlier level of the same split or, with `leave_out_unsolvable`, not solved.
-    Levels that are not needed for a panel are also checked.
+    `seed` determines the order within a band. A level is excluded and counted if it is invalid,
+    equivalent to an earlier level of its split or, with `leave_out_unsolvable`, not solved. Levels
+    that no panel needs are also checked.
     """
     root = user_path(config.levels.folder or "", "levels.folder")
     owners: dict[str, tuple[str, str]] = {}  # canonical text of a level -> (split, location)
@@ -126,7 +126,7 @@ def _files(place: Path, split: str) -> list[tuple[Path, str]]:
 
 
 def _certified(text: str, actions: int) -> tuple[Level, int | None]:
-    """Parse a level, and return it with its shortest solution length (None if not solved)."""
+    """Parse a level. Return it, and its shortest solution length (None if not solved)."""
     level = read_level(text)
     try:
         return level, compiled(level.text, actions)[1].get(level.start)

@@ -18,7 +18,7 @@ class TooManyBoardsError(ValueError):
 
 
 def distances(level: Level, depth: int) -> dict[Board, int]:
-    """Map each board that can be solved in at most `depth` actions to the minimum number of them.
+    """Map each board that can be solved in at most `depth` actions to its shortest solution length.
 
     Raises:
         TooManyBoardsError: the level has too many boards.

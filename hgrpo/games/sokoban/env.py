@@ -107,7 +107,6 @@ class SokobanEnv(PickledByReplay):
         return Step(Observation(GOAL, text), reward, gain, self._done, solved, info)
 
     def fork(self) -> "SokobanEnv":
-        """Deep copy of the environment."""
         return self._twin()
 
     def admissible_commands(self) -> list[str]:
@@ -125,8 +124,8 @@ class SokobanEnv(PickledByReplay):
     def situation(self) -> tuple[str, str]:
         """Fingerprints of the board and of the admissible commands.
 
-        The latter is the maximum number of actions in the next reply, which determines the
-        commands.
+        The admissible commands depend only on the maximum number of actions in the next reply, so
+        the second fingerprint is computed from this number.
         """
         if self._task is None:
             raise RuntimeError("`situation` was called before `reset`")

@@ -1,10 +1,9 @@
-"""Two scripted players, the expert and the player of the ceiling, which know shortest solutions.
+"""Two scripted players that know shortest solutions: the expert, and a player without mistakes.
 
-The expert makes two kinds of mistakes, whatever the board is: most of its turns have one action
-although two are allowed, and many of its actions are detours or blocked. A policy that imitates the
-expert plays one action per turn even with greedy decoding, and runs out of turns. It can learn from
-returns that two actions are better. The other player solves every level, because every level has a
-solution that fits into an episode.
+The expert makes mistakes at random. Most of its turns have one action although two are allowed, and
+many of its actions are detours or blocked. A policy that imitates the expert plays one action per
+turn even with greedy decoding, and runs out of turns. It can learn from returns that two actions
+are better. The player without mistakes solves every level, since a solution fits into an episode.
 """
 
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ from hgrpo.games.sokoban.settings import SokobanExpert, SokobanSettings
 def demonstrate(
     settings: SokobanSettings, tasks: Path, panel: list[Task], seed: int
 ) -> Iterator[dict]:
-    """Yield the expert's episodes as rows."""
+    """Play the expert's episodes, and yield one row each."""
     expert, env = settings.expert, SokobanEnv(tasks, settings)
     for task, repetition in shared_out(expert.trajectories, panel):
         rng = streams.generator("sokoban-expert", seed, task.task_id, repetition)
@@ -34,7 +33,7 @@ def demonstrate(
 
 
 def ceiling(settings: SokobanSettings, tasks: Path, panel: list[Task], seed: int) -> list[dict]:
-    """Rows of a player that wastes no action and plays as many actions per turn as allowed."""
+    """Episodes of the player without mistakes; each reply has as many actions as allowed."""
     env, rows = SokobanEnv(tasks, settings), []
     plain = SokobanExpert(single=0.0, detour=0.0, waste=0.0, turn_cap=1)
     for task in panel:
@@ -51,7 +50,7 @@ def reply(
     rng: np.random.Generator,
     answer: str | None,
 ) -> str:
-    """The next reply of a player with the habits in `expert`. It does not depend on `answer`."""
+    """The next reply of a player with the settings `expert`. `answer` has no effect."""
     most = min(settings.actions_per_turn, env.left)
     many = 1 if rng.random() < expert.single else most
     board, chosen = env.board, []

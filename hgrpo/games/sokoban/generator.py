@@ -1,9 +1,9 @@
 """Generates levels: a room, its targets, and an initial board with a given solution length.
 
 Rooms are created as in Boxoban and gym-sokoban (Weber et al. 2017, "Imagination-Augmented Agents",
-appendix on level generation), where a random walk clears small patches. These two then search
-backwards for a hard initial board, whose solution may be arbitrarily long. Here, the search
-computes the shortest solution length of every board, and a board with the required length is drawn.
+appendix on level generation): a random walk clears small patches. Boxoban and gym-sokoban then
+search backwards for a hard initial board, whose solution may be arbitrarily long. This module
+computes the shortest solution length of every board, and draws a board with the required length.
 """
 
 from collections.abc import Iterator
@@ -50,8 +50,8 @@ def generate(
     """Yield (panel, level, shortest solution length), panel by panel.
 
     No two levels are equivalent (see `level.canonical`), within or across splits. Bands alternate,
-    so that every prefix of a panel is stratified. A level depends on the seed, the split and its
-    index. It depends on earlier levels only if its first draws are equivalent to one of them.
+    so that every prefix of a panel is stratified. A level depends only on the seed, the split and
+    its index, unless a level in its first draws is equivalent to an earlier level.
 
     Raises:
         UserError: the settings allow too few distinct levels.
@@ -65,7 +65,7 @@ def generate(
                 if attempt == _TRIES:
                     raise UserError(
                         f"panels.{split}: no new level of {band[0]} to {band[-1]} actions in "
-                        f"{_TRIES} draws after {number}; use larger rooms or smaller panels"
+                        f"{_TRIES} draws after {number} levels; use larger rooms or smaller panels"
                     )
                 rng = streams.generator("sokoban-level", seed, split, number, attempt)
                 drawn = _draw(config, band, rng)
@@ -78,7 +78,7 @@ def generate(
 def _draw(
     config: GenerateSettings, band: range, rng: np.random.Generator
 ) -> tuple[Level, int] | None:
-    """Draw a level with its solution length; None if no board of the room is in the band."""
+    """Draw a level, and return it with its solution length; None if the draw fails."""
     free = _room(config.rows, config.columns, rng)
     if len(free) < 2 * config.boxes + 1:
         return None

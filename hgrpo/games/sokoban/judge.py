@@ -8,7 +8,7 @@ score  turn
 -----  ----
    10  the last turn of a completed task
     0  a reply that is not understood, or no reply
-    2  any other last turn, because its effect is not observed
+    2  any other last turn (its effect cannot be observed)
     1  a turn that did not change the board
    10  a turn that increased the number of boxes on targets
     0  a turn that decreased the number of boxes on targets

@@ -1,9 +1,9 @@
 """Defines levels: the rules of the game, the text format XSB, and symmetries.
 
 XSB is the common text format of Sokoban levels: `#` wall, ` ` floor, `.` target, `$` box, `*` box
-on target, `@` player, `+` player on target. `-` and `_` are also read as floor, and the letters of
-the SOK format as player and boxes. A cell is the integer row * columns + column. A board is a pair
-(cell of the player, cells of the boxes in ascending order).
+on target, `@` player, `+` player on target. Symbols of the SOK format are also accepted: `-` and
+`_` for floor, and letters for the player and boxes. A cell is the integer row * columns + column. A
+board is a pair (cell of the player, cells of the boxes in ascending order).
 """
 
 import textwrap
@@ -160,7 +160,7 @@ def canonical(level: Level, crop: bool = False) -> str:
 
 
 def draw_level(rows: int, columns: int, free: set[int], board: Board, targets: set[int]) -> str:
-    """Create the XSB text of a level; `free` are the cells that are not walls."""
+    """Create the XSB text of a level; `free` contains the cells that are not walls."""
     player, boxes = board
     symbols = []
     for cell in range(rows * columns):
@@ -169,7 +169,7 @@ def draw_level(rows: int, columns: int, free: set[int], board: Board, targets: s
     return "\n".join("".join(symbols[i * columns : (i + 1) * columns]) for i in range(rows))
 
 
-# (cell has a box, cell has the player, cell is a target) -> symbol
+# Maps (cell has a box, cell has the player, cell is a target) to a symbol.
 _SYMBOLS = {
     (False, False, False): " ",
     (False, False, True): ".",

@@ -14,10 +14,10 @@ _NUMBERS = {action.lower(): number for number, action in enumerate(ACTIONS)}
 def read_reply(reply: str, most: int) -> tuple[tuple[int, ...], bool]:
     """Return the actions in a reply, as indices of `ACTIONS`, and whether the reply is valid.
 
-    Actions are read from the last answer block, or from the whole reply if it contains no block. If
-    a block is incomplete, there are no actions. Upper and lower case are equivalent. As in RAGEN,
-    blank actions are dropped, and only the first `most` actions are kept. A reply is invalid if one
-    of these is unknown, or if there are none. The valid actions of an invalid reply are executed.
+    Actions are read from the last answer block, or from the whole reply if it contains no tag. A
+    reply with tags but without a complete block has no actions. Case is ignored. As in RAGEN, blank
+    actions are dropped, and only the first `most` actions are kept. A reply is invalid if it has no
+    actions or if a kept action is unknown. The known actions of an invalid reply are executed.
     """
     blocks = _ANSWER.findall(reply)
     if not blocks and ("<answer>" in reply or "</answer>" in reply):

@@ -1,16 +1,16 @@
 """Computes the reward of a turn.
 
-The rules of gym-sokoban are -0.1 per action, +1 for each box moved onto a target, -1 for each box
+In gym-sokoban, the reward is -0.1 per action, +1 for each box moved onto a target, -1 for each box
 moved off a target, and +10 when all boxes are on targets. A solution of n actions therefore has the
-return 10 - 0.1 n, plus 1 for each box moved onto a target. RAGEN subtracts 0.1 for an invalid
+return 10 - 0.1 n, plus 1 for each box moved onto a target. RAGEN also subtracts 0.1 for an invalid
 reply.
 
-Under these rules, an agent that tries all ten actions without success loses 1.0, but an agent that
-plays five turns without actions loses only 0.5, so giving up is rewarded. With `fair`, the cost of
-all ten actions is therefore charged in the first turn, and the cost of unused actions is refunded
-in the turn that solves the level. Returns of solved episodes are the same. The return of a lost
-episode depends only on its last board and on the number of invalid replies (-0.1 each), even if the
-episode is truncated, e.g. by a full context.
+With these rewards, an agent that tries all ten actions without success loses 1.0, but an agent that
+plays five turns without actions loses only 0.5. Giving up is therefore rewarded. The setting `fair`
+avoids this: the cost of all ten actions is charged in the first turn, and the cost of unused
+actions is refunded in the turn that solves the level. The returns of solved episodes do not change.
+The return of a lost episode depends only on its last board and on the number of invalid replies
+(-0.1 each), even if the episode is truncated, e.g. by a full context.
 """
 
 from hgrpo.games.sokoban.settings import Penalties
