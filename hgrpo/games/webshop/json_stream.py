@@ -77,8 +77,6 @@ def _elements(values: "_Values", top: bytes) -> Iterator:
 
 
 class _Values:
-    """Reads values and punctuation from the JSON text in `handle`."""
-
     def __init__(self, handle: TextIO) -> None:
         self._handle = handle
         self._text, self._at = "", 0
