@@ -22,7 +22,7 @@ DeadGroups = Literal["skip", "skip_equal_returns", "keep"]
 _FAINT = 0.01
 # If `offset_share` is above this value, over 85 % of the sum of absolute advantages has one sign.
 _ONE_SIDED = 0.7
-# If `top_share` is above this value, a few turns dominate. Gaussian advantages have 0.08.
+# If `top_share` is above this value, a few turns dominate. For Gaussian advantages, it is 0.08.
 _WILD = 0.9
 
 
@@ -76,7 +76,7 @@ def is_flat(credit: Sequence[np.ndarray]) -> bool:
 
 
 def advantage_shares(advantages: Sequence[np.ndarray]) -> dict[str, float | None]:
-    """Log entries, in [0, 1] or None, about advantages, one array [T_k] per trajectory.
+    """Log entries about `advantages`, one array [T_k] per trajectory. Their range is [0, 1].
 
     - `turn_share`: share of the sum of squares that is due to variation within trajectories, over
       trajectories with at least two turns. It is 0 for flat GRPO.

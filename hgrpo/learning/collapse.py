@@ -102,7 +102,7 @@ def marginal(logprobs: np.ndarray) -> np.ndarray:
 def retrieval(logprobs: np.ndarray, columns: np.ndarray, best: int) -> float:
     """Fraction of replies whose own prompt is among the `best` prompts with the highest log-prob.
 
-    For ties, the fraction is its expectation under random tie-breaking.
+    With ties, this is the expected fraction if ties are broken at random.
     """
     fit = matched(logprobs, columns)[:, None]
     better, equal = (logprobs > fit).sum(axis=1), (logprobs == fit).sum(axis=1)

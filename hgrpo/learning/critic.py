@@ -244,7 +244,7 @@ def estimates(
 
 def _after(trajectory: Trajectory, longest: int) -> SampledSequence:
     state = [*trajectory.token_ids, *trajectory.unread][: longest - 1]
-    # Append any token, such as 0. The value before a token does not depend on the token itself.
+    # Append an arbitrary token. The value before a token does not depend on the token itself.
     return SampledSequence([*state, 0], [(len(state), len(state) + 1)], name=trajectory.name)
 
 

@@ -80,8 +80,8 @@ def bi_level_gae(
 ) -> Estimate:
     """GAE over the turns with `gamma_high`, then over the tokens within each turn.
 
-    GAE over turns uses the values at their last tokens. The sum of a turn's advantage and this
-    value becomes the reward of its last token for GAE over tokens, which restarts in every turn.
+    GAE over turns uses the value at the last token of each turn. The sum of this value and the
+    turn's advantage becomes the reward of this token. GAE over tokens restarts in every turn.
     This is RAGEN's bi-level GAE (https://arxiv.org/abs/2504.20073). However, RAGEN detects ends of
     turns by nonzero rewards, and therefore misses turns with reward 0. See `token_gae` for the
     arguments.

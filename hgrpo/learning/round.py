@@ -236,7 +236,7 @@ class Round:
     def _measure_collapse(
         self, played: Sequence[Sequence[Trajectory]], step: int
     ) -> dict[str, float | None]:
-        """Collapse metrics; only in the run's first step and each round's last step, if configured.
+        """Collapse metrics in the run's first step and in each round's last step; otherwise empty.
 
         Call this method before the update, because the policy that played must score the replies.
         """

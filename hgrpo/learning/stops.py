@@ -197,7 +197,7 @@ def _after_played(
 
 
 def _low_steps(state: StopState, rule: RewardCollapse) -> int:
-    """Number of consecutive steps, up to the latest, below the limit; at most `window`.
+    """Number of consecutive steps below the limit up to the latest step; at most `window`.
 
     Empty steps, and steps from which the baseline is computed, do not count.
     """

@@ -42,7 +42,7 @@ class GenerateSettings(Strict):
 
 
 class SplitPlaces(Strict):
-    """The path of each split's levels, relative to `folder`. It is a file or a folder."""
+    """Path of the file or folder with the levels of each split, relative to `folder`."""
 
     train: str = Field("train", description="training levels")
     validation: str = Field("valid", description="validation levels")
@@ -140,8 +140,8 @@ class SokobanSettings(EnvSettings):
         most = self.turn_cap * self.actions_per_turn
         if self.actions > most:
             raise ValueError(
-                f"actions: {self.actions} actions do not fit into {self.turn_cap} turns of "
-                f"{self.actions_per_turn}; reduce `actions` or increase `turn_cap`"
+                f"actions: {self.actions} actions do not fit into {self.turn_cap} turns of up to "
+                f"{self.actions_per_turn} actions; reduce `actions` or increase `turn_cap`"
             )
         if self.expert.turn_cap > self.turn_cap:
             raise ValueError(

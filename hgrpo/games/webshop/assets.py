@@ -122,11 +122,11 @@ def _goals(
 def panels(
     goals: list[Goal], catalogue: Catalogue, config: PanelsSettings, skipped: Counter
 ) -> Iterator[tuple[str, Task]]:
-    """Yield (split, task). The first goals are for test, the next for validation, then training.
+    """Yield (split, task): test tasks from the first goals, then validation and training tasks.
 
-    The goals of the analysis panel follow those for training. If training has no size limit, they
-    precede those for training. Goals with the same content hash as an earlier goal are excluded.
-    With `apart`, goals whose product is already in another panel are also excluded.
+    Tasks of the analysis panel follow the training tasks or, if training has no size limit, precede
+    them. Goals with the same content hash as an earlier goal are excluded. With `apart`, goals
+    whose product is already in another panel are also excluded.
     """
     order = [*reversed(SPLITS)]
     if config.analysis:

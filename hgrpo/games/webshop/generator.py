@@ -34,8 +34,8 @@ _NEW_BRAND = 0.5
 # A near-duplicate's price is the first product's price times exp(u), with u uniform in
 # [-spread, spread], clipped to the price range of the product type.
 _PRICE_SPREAD = 0.3
-# A near-duplicate is drawn at most this often until it differs from all others in its family. For
-# an instruction, this many sets of attributes are drawn, and the most selective set is used.
+# Maximum number of draws until a near-duplicate differs from all others in its family. For an
+# instruction, this many sets of attributes are drawn, and the most selective set is used.
 _ATTEMPTS = 8
 # Probabilities that a price is a range, and that a request mentions an option.
 _PRICE_RANGE = 0.3
@@ -126,7 +126,7 @@ def asins(products: int, seed: int) -> Iterator[str]:
 def families(config: CatalogueSettings, seed: int) -> Iterator[list[Draft]]:
     """Yield families forever; family f depends only on (seed, f) and the settings.
 
-    All members of a family have the same product type and have an attribute of the first member.
+    All members of a family have one product type. Each shares an attribute with the first member.
     """
     types = [(name, kind) for name in config.departments for kind in DEPARTMENTS[name].types]
     for number in count():

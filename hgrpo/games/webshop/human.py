@@ -94,7 +94,7 @@ def _chosen(names: Iterable[str], path: Path) -> list[str]:
 
 
 def _rows(name: str, lines: Iterable[bytes]) -> Iterator[tuple[str, object]]:
-    """Yield (location, value) per non-blank line. If it is invalid, the value is a UserError."""
+    """Yield (location, value) per non-blank line; for invalid JSON, the value is a UserError."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -276,7 +276,7 @@ def _action(before: _Page, after: _Page) -> str | None:
 
 
 def _choice(before: dict[str, str], after: dict[str, str]) -> str | None:
-    """The click that changes the options from `before` to `after`, or None if no click does."""
+    """The click that changes the options `before` to `after`, or None if no single click does."""
     changed = [value for name, value in after.items() if before.get(name) != value]
     return f"click[{changed[0]}]" if len(changed) == 1 and before.keys() <= after.keys() else None
 

@@ -118,7 +118,7 @@ def products(
 
 
 def attributes(path: Path, counts: Counter[str]) -> dict[str, dict]:
-    """Read a file `items_ins_v2*.json`; return the used part of each entry, by ASIN.
+    """Read a file `items_ins_v2*.json`; map each ASIN to the fields of its entry that are used.
 
     An entry may have the keys `attributes` (tuple of phrases), `instruction` (text) and
     `instruction_attributes` (tuple of phrases). To save memory, equal phrases share one object,

@@ -77,7 +77,7 @@ class Goal:
 
     Attributes:
         row: catalogue row of the goal's product.
-        options: (name, value) pairs, or only values if the instruction was written by a human.
+        options: (name, value) pairs, or only values if the instruction is a human one.
         price_limit: maximum price in dollars, or `NO_LIMIT`.
     """
 

@@ -130,7 +130,7 @@ class ShopperSettings(ExpertSettings):
         refuse_unread(self, ("knows", scripted, "a scripted shopper, without `recorded`"))
         reads_habits = scripted and self.knows == "instruction"
         if not reads_habits and self.habits != HabitsSettings():
-            raise ValueError("habits: requires `knows: instruction`, and `recorded: null`")
+            raise ValueError("habits: requires `knows: instruction` and `recorded: null`")
         return self
 
 

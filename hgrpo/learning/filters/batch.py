@@ -1,7 +1,7 @@
 """Applies the filter to a batch of groups: scores, masks, weights and log entries.
 
 A strategy is a function that takes the scores [n] of the remaining groups, the settings and the
-number of all groups. It returns the indices of the remaining groups to keep.
+number of all groups. It returns the indices of the scores whose groups are kept.
 """
 
 from collections.abc import Callable, Sequence
@@ -177,14 +177,14 @@ def _top_p(scores: np.ndarray, config: FilterConfig, _total: int) -> np.ndarray:
 
 
 def _top_p_softmax(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
-    """The smallest number of best groups with a total probability of at least `value`."""
+    """The shortest sequence of groups, best first, with a total probability >= `value`."""
     order = _ordered(scores, config)
     mass = np.cumsum(softmax(scores, config)[order])
     return order[: np.searchsorted(mass, config.value - ROUNDING) + 1]
 
 
 def _top_p_linear(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
-    """The smallest number of best groups whose scores sum to at least `value` * sum - eps.
+    """The shortest sequence of groups, best first, with a sum of scores >= `value` * sum - eps.
 
     No group is kept if this bound is not positive, if the positive scores do not reach it, or if
     the order is `smallest` and a score is 0.
@@ -253,7 +253,7 @@ def select_trajectories(
 
 
 def most_varied(values: np.ndarray, many: int) -> np.ndarray:
-    """The subset of `many` values with the largest variance among `values` [K], as a mask bool [K].
+    """Select the `many` values with the largest variance among `values` [K]; return a mask bool [K].
 
     An optimal subset consists of the j lowest and the `many` - j highest values, so only `many` + 1
     subsets are compared. If several are optimal, the one with the largest j is chosen.
