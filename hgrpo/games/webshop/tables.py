@@ -70,7 +70,7 @@ class _Rows:
         except (pa.ArrowInvalid, OSError) as error:
             raise UserError(f"{path}: not a {what} ({error})") from None
         if reader.schema != schema:
-            raise UserError(f"{path}: {what} of another version; run the assets stage again")
+            raise UserError(f"{path}: {what} from another version; run the assets stage again")
         self._source = f"{path}: the {what}"
         self._batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
         self._length = sum(batch.num_rows for batch in self._batches)

@@ -253,7 +253,7 @@ def select_trajectories(
 
 
 def most_varied(values: np.ndarray, many: int) -> np.ndarray:
-    """Select the `many` values with the largest variance among `values` [K]; return a mask bool [K].
+    """Select the subset of `many` values [K] with the largest variance; return a mask bool [K].
 
     An optimal subset consists of the j lowest and the `many` - j highest values, so only `many` + 1
     subsets are compared. If several are optimal, the one with the largest j is chosen.

@@ -43,7 +43,7 @@ class Prepared:
 
 
 def analysed_tasks(panel: Sequence[Task], groups: int, seed: int) -> list[Task]:
-    """The tasks to play, the same for all arms and rounds of a seed."""
+    """The tasks to play, which are the same for all arms and rounds of a seed."""
     order = generator("gradients-tasks", seed).permutation(len(panel))
     return [panel[index] for index in order[:groups]]
 

@@ -242,7 +242,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "the goals for the catalogue": (
         lambda folder: shutil.copy(folder / GOALS, folder / CATALOGUE),
-        "catalogue of another version",
+        "catalogue from another version",
     ),
     "a catalogue with another price": (
         lambda folder: write_catalogue(
