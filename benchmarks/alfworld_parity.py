@@ -1,9 +1,10 @@
 """Check the native ALFWorld engine against the official one on a folder of games.
 
 Both engines play each game's walkthrough and random walks, in the language of the file and in the
-older language ("put X in/on Y"). After every command, the feedback, the admissible commands and the
-won flag must be equal. For speed, the official engine uses a cache; then both engines play
---stock-steps more commands without the cache. The check requires the extra `alfworld`.
+older language ("put X in/on Y"). After every command, both engines must return the same feedback,
+admissible commands and won flag. To save time, the official engine plays these commands with a
+cache. Both engines then play --stock-steps more commands, for which the official engine has no
+cache. The check requires the extra `alfworld`.
 
 Example:
   python benchmarks/alfworld_parity.py ~/alfworld/json_2.1.1/valid_seen --stock-steps 20
@@ -36,7 +37,7 @@ from hgrpo.games.alfworld.textworld_engine import OfficialGame, require_textworl
 _NONSENSE = ("", "Look", "go to", "go to nowhere 1", "take", "move it to the moon 1")
 _NONSENSE += ("examine agent1", "look look", "Nothing happens.", "open {r}")
 _WALK_STEPS = 100
-# The official engine leaks 2 to 3.5 MB per loaded game, until the process ends.
+# The official engine leaks 2 to 3.5 MB per loaded game. The memory is freed when the process ends.
 _GAMES_PER_PROCESS = 16
 _SHOWN = 5
 
@@ -45,7 +46,11 @@ Engine = NativeGame | OfficialGame
 
 @dataclass(frozen=True)
 class Mismatch:
-    """A difference in `what` (text, commands or won) after `command`, at `step` of a walk."""
+    """A difference between the outputs of the two engines after `command`.
+
+    `what` is the output that differs: text, commands or won. `step` is the position of the command
+    in the walk.
+    """
 
     game: str
     walk: str
@@ -68,9 +73,9 @@ class GameReport:
 def compare_walk(
     walk: str, commands: Iterable[str], expected: Engine, native: Engine, report: GameReport
 ) -> None:
-    """Play `commands` in both engines from a reset; add steps and differences to `report`.
+    """Reset both engines and play `commands` in both; add steps and differences to `report`.
 
-    The walk ends at the first difference, because it could cause later differences.
+    The walk ends at the first difference, because one difference can cause others.
     """
     for step, command in enumerate(chain([""], commands)):
         answers = []
@@ -88,9 +93,9 @@ def compare_walk(
 def random_walk(engine: Engine, rng: random.Random, steps: int) -> Iterator[str]:
     """Yield random commands: most are admissible in `engine`, about one in twenty is nonsense.
 
-    Half of the draws exclude "go to" commands, so that walks interact with objects. Some commands
-    have leading or trailing white space, which engines must ignore. The caller must play each
-    command before drawing the next.
+    Half of the time, commands that begin with "go to" are excluded, so that more commands interact
+    with objects. Some commands have leading or trailing white space, which both engines must
+    ignore. The caller must play each command before drawing the next.
     """
     for _ in range(steps):
         commands = engine.admissible_commands()
@@ -114,8 +119,9 @@ def older_language(data: dict) -> dict:
 def check_game(folder: Path, steps: int, stock_steps: int, seed: int) -> GameReport:
     """Compare the native engine with the official one on a game, in both languages.
 
-    The official engine with a cache plays the walkthrough and `steps` random commands per language.
-    The official engine without it plays `stock_steps` more random commands in the stored language.
+    In each language, both engines play the walkthrough and `steps` random commands, and the
+    official engine uses a cache. In the language of the file, both engines then play `stock_steps`
+    more random commands, and the official engine has no cache.
     """
     data = read_game(folder)
     load_compiled(folder)
@@ -144,7 +150,7 @@ def check_game(folder: Path, steps: int, stock_steps: int, seed: int) -> GameRep
 def check_games(
     folders: Sequence[Path], steps: int, stock_steps: int, seed: int, workers: int = 1
 ) -> Iterator[GameReport]:
-    """Call `check_game` on every folder, in order, in short-lived processes."""
+    """Yield the report of every folder, in order."""
     check = partial(check_game, steps=steps, stock_steps=stock_steps, seed=seed)
     spawn = multiprocessing.get_context("spawn")
     batch = _GAMES_PER_PROCESS * workers
@@ -156,9 +162,10 @@ def check_games(
 
 @contextmanager
 def memoised() -> Iterator[None]:
-    """Make the official engines of this process cache parses and translations inside the block.
+    """Context manager that adds caches to the official engine, in this process.
 
-    Within the block, they also make shallow instead of deep copies of grammar symbols.
+    Inside the block, the engine caches its parsed text and its translations of PDDL, and makes
+    shallow instead of deep copies of grammar symbols.
     """
     require_textworld()
     import fast_downward

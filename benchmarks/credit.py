@@ -2,14 +2,15 @@
 
 A step collects 128 trajectories (groups of 8 on 16 games, as in training), assigns credit to them,
 and updates the policy once with the settings of the laptop study. All times are process time on one
-thread. A method's share is its median time to assign credit to a batch, divided by the median time
-to collect a batch and update on it. TurnRD's share includes the time that pooling of embeddings
-adds to the collection. Judges answer from a warm cache. The share of counterfactual credit includes
-the episodes that it plays.
+thread. The share of a method is its median time to assign credit to a batch, divided by the median
+time to collect a batch and update on it. For TurnRD, the share includes the additional time to
+compute embeddings during the collection. For judges, all answers are in the cache. For
+counterfactual credit, the share includes the additional episodes.
 
-Then copies of the batch are stored as one round of 10,000 trajectories with embeddings, on which
-every method of the study `bakeoff_plateau_plus` computes credit. Rounds may also be stored without
-embeddings; the time to compute these is measured on one batch and scaled up to the round.
+The second measurement uses a stored round of 10,000 trajectories with embeddings, which consists of
+copies of the batch. It is the time to compute the credit of every method of the study
+`bakeoff_plateau_plus`. If a round is stored without embeddings, they must be computed first. This
+time is measured on one batch and scaled up to the round.
 """
 
 import json
@@ -55,7 +56,7 @@ class _ReadsEmbeddings(CreditSettings):
 
 
 def measure(laptop: Laptop, scratch: Path) -> dict:
-    """Measure each method's share of a step, and the seconds for credit on the stored round."""
+    """Return all measurements. Temporary files are written to `scratch`."""
     study = load_study(ROOT / "configs/studies/bakeoff_plateau_plus.yaml")
     playing = load_study(ROOT / "configs/studies/cf_supervision.yaml").methods["Counterfactual"]
     methods = {name: arm for name, arm in study.methods.items() if arm.train}
@@ -99,10 +100,10 @@ def measure(laptop: Laptop, scratch: Path) -> dict:
 
 @dataclass
 class Steps:
-    """Durations (s) of the parts of a few training steps, and the groups of the last step.
+    """Durations of the parts of a few training steps, in seconds.
 
-    `collect` are collections without embeddings, `pooled` collections with embeddings. `credit`
-    maps each method to its durations.
+    `collect` and `pooled` are the durations of collecting rollouts without and with embeddings.
+    `credit` maps each method to its durations. `groups` are the trajectories of the last step.
     """
 
     collect: list[float] = field(default_factory=list)
@@ -129,7 +130,7 @@ def _steps(
             collector.engine.load_weights(learner.policy)
             seconds, steps.groups = _timed(_collect, laptop, collector)
             spent.append(seconds)
-        # The updated policy plays new trajectories, so fill the judge's cache before timing.
+        # The trajectories are new, so fill the judge's cache before timing.
         assign_all(assigners["LLMJudge"], steps.groups)
         for name, assigner in assigners.items():
             seconds, credit = _timed(assign_all, assigner, steps.groups)
@@ -149,7 +150,10 @@ def _timed(work: Callable, *arguments: object) -> tuple[float, Any]:
 
 
 def _fitted(credit: Mapping, policy: Policy, scratch: Path) -> dict[str, Path]:
-    """An unfitted model for each TurnRD method; reading it takes as long as for a fitted model."""
+    """Save a model with random weights for each TurnRD method; return the folders.
+
+    A fitted model has the same size, so that the time to read it is the same.
+    """
     folders = {}
     width = policy.causal_lm.config.hidden_size
     for name, config in credit.items():
@@ -186,7 +190,7 @@ def _embed(policy: Policy, groups: Sequence[Group]) -> None:
 
 
 def _worst(shares: Mapping[str, float], kinds: Mapping[str, str]) -> dict[str, float]:
-    """The largest share among the methods of each kind of assigner."""
+    """The share of the slowest method, for each kind of credit assigner."""
     worst: dict[str, float] = {}
     for name, share in shares.items():
         worst[kinds[name]] = max(share, worst.get(kinds[name], 0.0))
@@ -201,7 +205,10 @@ def _cached(
     context: Context,
     scratch: Path,
 ) -> tuple[float, int]:
-    """Store a round of `CACHED` trajectories; return the seconds for its credit, and its size."""
+    """Store a round of `CACHED` trajectories and compute its credit with every method.
+
+    Returns the time in seconds and the number of trajectories.
+    """
     for name, table in (("turns", turn_table), ("sequences", sequence_table)):
         parts = []
         for step, first in enumerate(range(0, CACHED, len(flat))):

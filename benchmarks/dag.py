@@ -1,9 +1,9 @@
 """Compare the time of `snakemake -n` for about 10,000 jobs with that of a trivial Snakefile.
 
-The trivial Snakefile has the same jobs with the same input files, output files and number of
-params, as literals and one-line lambdas. It has no logs, benchmarks, messages or resources. The dry
-runs of both alternate. Times are CPU seconds, which depend less on other work on the machine than
-wall time. Snakemake plans on one core.
+The trivial Snakefile has the same jobs, input files, output files and number of params per job. Its
+rules contain only literals and one-line lambdas, and no logs, benchmarks, messages or resources.
+Dry runs of the two workflows alternate. Times are CPU seconds, which are less affected by other
+processes than wall time. Snakemake plans on one core.
 
 Example:
     python benchmarks/dag.py --jobs 10000
@@ -36,7 +36,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 METHODS = ["SFTOnly", "flatGRPO", "Progressive", "RandomCredit"]
 ROUNDS = 10
 JOBS_PER_SEED = 1 + 3 * ROUNDS * 2
-# The trivial rules are derived from the files of this job, with wildcards instead of its values.
+# The trivial rules list the files of this job, with wildcards for its method, seed and round.
 _SAMPLE = Job("flatGRPO", 0, 2)
 
 
@@ -63,9 +63,10 @@ def main() -> None:
 
 
 def measure(jobs: int, pairs: int = 1) -> dict:
-    """Number of jobs, CPU seconds of both dry runs, their ratio, and our peak memory (MB).
+    """Time dry runs of both workflows.
 
-    Seconds and ratio are medians over the pairs of runs.
+    Returns the number of jobs, the CPU seconds of each workflow and their ratio (medians over the
+    pairs of runs), and the peak memory of our workflow in MB.
 
     Raises:
         ValueError: the two DAGs differ in their number of jobs.
@@ -84,7 +85,7 @@ def measure(jobs: int, pairs: int = 1) -> dict:
 
 
 def compared(runs: Sequence[tuple[Run, Run]]) -> dict[str, float]:
-    """Medians over pairs of runs: seconds of ours and of the trivial workflow, and their ratio."""
+    """Median seconds of our workflow and of the trivial one, and the median of their ratios."""
     return {
         "seconds": statistics.median(ours.seconds for ours, _ in runs),
         "trivial_seconds": statistics.median(trivial.seconds for _, trivial in runs),
@@ -141,7 +142,8 @@ def large_study(root: Path, jobs: int) -> None:
 def trivial_snakefile(study: Study) -> str:
     """A Snakefile that contains only the jobs and files of a study."""
     parts = [f"rule all:\n    input: {_flat(_outputs(study, 'report'))!r}\n"]
-    # Skip stages without jobs: credit_agreement is not a target here, and no arm has a fit.
+    # Skip the two stages that have no jobs: no target needs credit_agreement, and no arm fits a
+    # model.
     stages = [stage for stage in STAGES if stage not in ("credit_agreement", "credit_fit")]
     return "\n\n".join([*parts, *(_trivial_rule(study, stage) for stage in stages)])
 
@@ -177,9 +179,9 @@ def _trivial_rule(study: Study, stage: str) -> str:
 
 
 def _generalised(path: str) -> str:
-    """Turn an input path of the sample job into a Python expression for any job's input.
+    """Replace the values of the sample job in an input path by wildcards.
 
-    The policy of round 0 is the SFT policy.
+    Returns a Python expression. For the policy of round 0, its value is the path of the SFT policy.
     """
     number = re.search(r"/round_(\d+)", path).group(1)
     step = int(number) - _SAMPLE.round

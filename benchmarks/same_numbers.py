@@ -1,9 +1,10 @@
 """Compare two results folders of a study: weights, rollouts, tables and the data of figures.
 
-Use it for a change that must not affect numbers: run the study before and after the change on the
-same machine, then compare. The command compares all files that are in both folders, except timings,
-and lists the files that are in only one of them. For folders of the sandbox, such as
-results/sandbox_ci, it compares the tables and the data of figures of all studies.
+Use this script to check that a code change does not affect results: run the study before and after
+the change on the same machine, then compare the two folders. The script compares all files that are
+in both folders, except timings. It also lists the files that are in only one folder. For folders of
+the sandbox, such as results/sandbox_ci, it compares the tables and the data of figures of all
+studies.
 
 The exit status is 0 if all files are equal, and 1 if a file differs or nothing can be compared.
 

@@ -1,19 +1,23 @@
 """Measure the speed of the sandbox: stacked seeds, sampling, and the computation of log-probs.
 
-Times are process time on one thread, or on a GPU the time until its work is finished. The two sides
-of a comparison alternate in the same run, and a ratio is the median over pairs. The benchmark
-prints one line of JSON with these comparisons:
+Each comparison runs a fast and a slow method alternately, and its ratio is the median over pairs of
+runs. On a CPU, times are process time on one thread. On a GPU, times are wall time, with a
+synchronization before and after the work. The benchmark prints one line of JSON with these
+comparisons:
 
-- stacked: one run of ten seeds against ten runs of one seed, evaluated every 20 steps (default).
-  `bandit` is the digits bandit at the original's size, with random 8 x 8 images; `tokens` is
-  token_reversal with 4 tokens in batches of 8, and `tokens_96` with 6 tokens in batches of 96.
+- stacked: one run of ten seeds, compared with ten runs of one seed, all evaluated every 20 steps.
+  `bandit` is the bandit on digits, with as many random 8 x 8 images as the original dataset has;
+  `tokens` is token_reversal with 4 tokens in batches of 8, and `tokens_96` with 6 tokens in batches
+  of 96.
 - products: only the matrix products in the forward and backward pass of `tokens_96`, for ten seeds
-  against one seed. Their speed-up is an upper bound on the speed-up from stacking.
-- sampling: sampling with cached keys and values against encoding the whole prefix for each token.
-- candidates: the log-probs of eight candidates at every prefix, with their gradient, in one pass
-  over the rollouts against one pass for each prefix, all prefixes padded to the full length.
-- listed: the log-probs of all outputs of 5 tokens for 16 prompts, with their gradient, as a tree
-  for each prompt against a sequence for each output.
+  and for one seed. The ratio of their rates is an upper bound on the speed-up from stacking.
+- sampling: sampling with cached keys and values, compared with encoding the whole prefix for each
+  token.
+- candidates: the log-probs of eight candidate tokens after every prefix, and their gradient. One
+  pass over the rollouts is compared with one pass per prefix length, where prefixes are padded to
+  the full length.
+- listed: the log-probs of all outputs of 5 tokens for 16 prompts, and their gradient. One tree per
+  prompt is compared with one sequence per output.
 
 Examples:
     python benchmarks/sandbox.py
@@ -74,7 +78,7 @@ def main() -> None:
 
 
 def rows(numbers: dict) -> list[str]:
-    """Rows of the benchmarks page; `numbers` is the output of `main`."""
+    """Table rows for the benchmarks page. `numbers` is the output of `main`."""
     runs = {
         "bandit": "the bandit of digits, 100 batches of 100",
         "tokens": "token_reversal of 4 tokens, 100 batches of 8",
@@ -118,7 +122,7 @@ def rows(numbers: dict) -> list[str]:
 
 
 def _row(what: str, against: str, side: dict[str, float], least: float, same: bool = True) -> str:
-    """A row of the page; `same` is whether both sides computed the same numbers."""
+    """A table row for the benchmarks page. If `same` is False, the target is marked as missed."""
     missed = "" if side["ratio"] >= least and same else ": **missed**"
     return (
         f"| sandbox, {what} | {against} | {side['ours_s']:.3f} s against {side['theirs_s']:.3f} s: "
@@ -140,7 +144,7 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 def _compare(ours: Callable[[], object], theirs: Callable[[], object]) -> dict[str, float]:
-    """Median seconds of both, and the smallest, median and largest ratio of pairs."""
+    """Median seconds of each function; smallest, median and largest ratio of a pair of runs."""
     ours(), theirs()
     pairs = []
     for number in range(PAIRS):
@@ -167,7 +171,7 @@ def _stacked(run: RlSettings) -> dict[str, float]:
 
 
 def _products() -> dict[str, float]:
-    """GFLOP/s of one seed and of ten: layers forward, and both gradients of each."""
+    """GFLOP/s of the matrix products in the forward and backward pass, for one seed and for ten."""
     net = Transformer(3, 13)
     width = net.width
     layers = ((width, 3 * width), (width, width), (width, 4 * width), (4 * width, width))
@@ -191,7 +195,7 @@ def _products() -> dict[str, float]:
 
 
 def _sequences() -> tuple[SequencePolicy, Tensor, Tensor, Tensor]:
-    """A policy with the sandbox's default settings, and weights, prompts and draws for one seed."""
+    """A policy with default settings, and the weights, prompts and random numbers of one seed."""
     policy = SequencePolicy(Transformer(3, 2 * HORIZON + 1), HORIZON)
     prompts = draws.integers((0,), "data", (0,), (ROWS, HORIZON + 1), 3)
     uniform = draws.uniform((0,), "action", (0,), (ROWS, 1, 1, HORIZON))
@@ -254,7 +258,7 @@ def _listed() -> dict[str, float]:
 def _compare_scores(
     weights: Tensor, ours: Callable[[], Tensor], theirs: Callable[[], Tensor]
 ) -> dict[str, float]:
-    """Compare two computations of log-probs, with gradients, and the largest difference."""
+    """Compare the speed of two log-prob functions with their gradients, and their values."""
 
     def differentiated(score: Callable[[], Tensor]) -> Callable[[], Tensor]:
         return lambda: torch.autograd.grad(score().sum(), weights)[0]

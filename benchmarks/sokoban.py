@@ -1,13 +1,14 @@
-"""Compare the speed of our Sokoban environment with gym-sokoban, which renders its smallest image.
+"""Compare the speed of our Sokoban environment with that of gym-sokoban.
 
-Both play the same random actions in the same levels, and times are per action. A turn of our
-environment has two actions: it parses the reply, plays it, and computes progress and the text of
-the next state. gym-sokoban draws `tiny_rgb_array` (one pixel per cell) in every step. A game has
-ten actions. The time of a reset is measured separately: ours writes the first observation and, for
-a new level, first computes the table of distances for progress.
+The two environments play the same ten random actions in each level, and times are per action. In
+our environment, a turn has two actions. It includes parsing the reply, moving the player, and
+computing progress and the text of the next state. In gym-sokoban, a step has one action and renders
+its smallest image, `tiny_rgb_array`, which has one pixel per cell. Resets of our environment are
+timed separately. The first reset of a level also computes the distances that are needed for
+progress.
 
-The two sides alternate, and a ratio is the median over pairs. gym-sokoban requires the extra
-`sokoban`.
+Runs of the two environments alternate, and a ratio is the median over pairs of runs. gym-sokoban is
+installed by the extra `sokoban`.
 """
 
 import json
@@ -82,7 +83,7 @@ def _new_level_ms(env: SokobanEnv, tasks: list[Task]) -> float:
 
 
 def _ours(env: SokobanEnv, games: Games) -> tuple[float, float]:
-    """Microseconds per action in our turns, and microseconds per reset."""
+    """Microseconds per action and microseconds per reset of our environment."""
     step_s = reset_s = 0.0
     actions = 0
     for task, numbers in games:
@@ -100,7 +101,7 @@ def _ours(env: SokobanEnv, games: Games) -> tuple[float, float]:
 
 
 def _gym(folder: Path, games: Games) -> float | None:
-    """Microseconds per step; None if gym-sokoban is not installed."""
+    """Microseconds per action of gym-sokoban; None if it is not installed."""
     if any(each.lacking for each in packages("sokoban")):
         return None
     ready: dict[str, GymGame] = {}

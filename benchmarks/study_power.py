@@ -1,10 +1,10 @@
 """Estimate the power of a planned study, from the runs of a finished study or of tuning runs.
 
-For each arm, the script prints the share of simulated studies in which the report's analysis
-(`hgrpo.evaluation.run_spread`, with Holm's correction over all arms) finds it better or worse. Runs
-are drawn from normal distributions with the mean and standard deviation of the given runs. Flat
-GRPO and its twin have the same distribution, and the twin's runs are pooled with the reference's
-runs.
+For each arm, the script prints the share of simulated studies in which the arm is found better or
+worse than flat GRPO. The analysis is that of the report (`hgrpo.evaluation.run_spread`, with Holm's
+correction over all arms). The scores of an arm's runs are drawn from a normal distribution with the
+mean and standard deviation of the given runs. Flat GRPO and its A/A twin have the same
+distribution, and their runs are pooled.
 
 Examples:
   python benchmarks/study_power.py docs/tables/first_look/seeds.csv --seeds 5 6 7
@@ -37,11 +37,14 @@ def read_runs(path: Path, rate: float | None) -> pd.Series:
 
 
 def power(runs: pd.Series, seeds: int, add: list[float], repeats: int = 10_000) -> pd.DataFrame:
-    """Shares of the verdicts better and worse for each arm, and its difference.
+    """Mean difference and power of each arm, from `repeats` simulated studies.
+
+    The columns `better` and `worse` are shares of simulated studies.
 
     Args:
         runs: score of each run, by arm.
-        add: differences from the reference of additional arms, which have the same noise as it.
+        add: for each additional arm, its difference from the reference. Its runs have the standard
+            deviation of the reference.
     """
     runs = runs.rename({TWIN: REFERENCE})
     moments = runs.groupby(level=0).agg(["mean", "std"])

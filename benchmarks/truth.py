@@ -1,19 +1,19 @@
 """Measure the time to compute ground truth, and compare continuations with restarted episodes.
 
-The games are those of `bakeoff_plus`, for which the project publishes ground truth. The whole task
-is the ground truth of 256 trajectories, in groups of 8 on 32 games, with 16 continuations from
-before every turn. As in `snakemake truth` with the compiled engine, it includes rollouts,
-continuations and sketches of gradients. An eighth of the groups is measured, and the time scaled
-up.
+The games are those of `bakeoff_plus`, for which the project publishes ground truth. The task is to
+compute the ground truth of 256 trajectories, in groups of 8 on 32 games, with 16 continuations from
+the start of every turn. As in `snakemake truth` with the compiled engine, the task includes
+rollouts, continuations and sketches of gradients. The benchmark measures an eighth of the groups
+and multiplies the time by eight.
 
 The baseline restarts each continuation from the first turn: the game is replayed from its reset,
-and the policy processes the whole conversation before it samples the first new reply. With the
-plain and the compiled engine, both methods alternate on the same continuations of one group. The
-returns of an engine must be the same with both methods; returns of different engines may differ
-where rounding changes a sampled token. All times are process time on one thread.
+and the policy processes the whole conversation before it samples the first new reply. Continuing
+and restarting alternate on the same continuations of one group, with the plain and with the
+compiled engine. For one engine, the two methods must give the same returns. The returns of the two
+engines may differ if rounding changes a sampled token. All times are process time on one thread.
 
-The number of tokens that each method feeds to the model is also counted. If a token costs the same
-in both methods, the ratio of these numbers is an upper bound on the speed-up of continuing.
+The number of tokens that each method feeds to the model is also counted. If each token costs the
+same in both methods, the ratio of these numbers is an upper bound on the speed-up from continuing.
 """
 
 import json
@@ -46,7 +46,7 @@ _STREAM = ("bench-truth",)
 
 
 def measure(laptop: Laptop, scratch: Path) -> dict:
-    """Minutes of the whole task, and continuations per second of both methods."""
+    """Return all measurements. Temporary files are written to `scratch`."""
     policy = laptop.policy()
     turns = laptop.env.turn_cap
     plain = laptop.collector(policy, IN_FLIGHT, turns, REPLY)
@@ -113,23 +113,23 @@ def _compared(engines: Mapping[str, Collector], groups: Sequence[PlayedGroup]) -
 
 
 def _restarted(collector: Collector, points: Sequence[Point]) -> np.ndarray:
-    """Returns of the same continuations, float64 [points, EACH], each restarted separately."""
+    """Restart every continuation from its first turn; returns are float64 [points, EACH]."""
     played = collector.play(_restarts(collector, points))
     returns = [trajectory.env_return for trajectory in played]
     return np.array(returns).reshape(EACH, len(points)).T
 
 
 def _restarts(collector: Collector, points: Sequence[Point]) -> list[Start]:
-    """Starts of all continuations, ordered by the number of the continuation."""
+    """Starts of continuation 0 of all points, then of continuation 1 of all points, and so on."""
     return [
         Start(
             point.trajectory.task,
             point.trajectory.rollout,
             key(*point.stream, point.trajectory.rollout, point.turn, number),
             collector.turn_cap,
-            # Copy the trajectory, because episodes with the same trajectory object share work.
-            # Separate continuations of the same turn, because equal prefixes that start together
-            # are shared.
+            # The copy prevents the engine from sharing work between episodes of the same trajectory
+            # object. The order of the loops separates continuations of the same turn, because the
+            # engine shares equal prefixes of episodes that start together.
             replace(point.trajectory),
             point.turn,
         )

@@ -21,7 +21,7 @@ TRAJECTORIES, TURNS, REPLY, REPEATS, BUDGET = 64, 12, 12, 3, 2048
 
 
 def measure(laptop: Laptop) -> dict:
-    """Tokens of both variants, ratios of tokens and time, and relative difference of log-probs."""
+    """Return tokens, ratios of tokens and times, and the relative difference of log-prob sums."""
     policy = laptop.policy()
     dtype = autocast_dtype(laptop.model, policy.device)
     collector = laptop.collector(policy, TRAJECTORIES, TURNS, REPLY)

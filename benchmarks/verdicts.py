@@ -1,14 +1,16 @@
-"""Simulate studies with equal arms, and count how often each analysis finds an arm better or worse.
+"""Measure the error rate and the power of each statistical analysis in simulated studies.
 
-A cell of the grid combines a design (seeds, comparisons, endpoint, A/A twin) with a data model
-(normal or Bernoulli games, spreads of the arms, collapsed runs, variance shared by all arms of a
-seed). Every repeat draws a study whose arms are equal, and the same study with one better arm. The
-analysis `taken` is the one that the project uses; the others were considered as alternatives.
+A cell of the grid combines a study design (seeds, comparisons, endpoint, A/A twin) with a data
+model: normal or Bernoulli scores of games, standard deviations of the arms, collapsed runs, and
+variance shared by all arms of a seed. For each cell, studies with equal arms are simulated, and
+half as many studies with one better arm. The project uses the analysis `taken`. The other analyses
+were considered as alternatives.
 
-The table contains the worst value over all cells that differ only in endpoint, games and shared
-variance. Its columns are the probability of at least one false verdict (in either direction, and in
-each direction) with its 95 % Wilson interval, the coverage of the 95 % interval of a difference,
-and the power for the better arm.
+Cells that differ only in endpoint, score distribution and shared variance form one row of the
+table. The row contains the highest probability of a false verdict (at least one arm found better or
+worse although all are equal) with its 95 % Wilson interval, and the shares of false verdicts in
+each direction. It also contains the lowest coverage of the 95 % interval of a difference, and the
+mean power for the better arm.
 
 Examples:
   nice python benchmarks/verdicts.py                      # the whole grid, about half an hour
@@ -33,9 +35,9 @@ from hgrpo.evaluation.statistics import ALPHA, LEVEL, wilson_interval
 
 ROOT = Path(__file__).resolve().parent.parent
 GAMES, ROUNDS = 500, 5
-# Success rate of every arm, and standard deviation of a run, as in `bakeoff`.
+# Success rate of every arm, and standard deviation of the runs of an arm, as in `bakeoff`.
 SUCCESS, DEVIATION = 0.45, {"area": 0.04, "last_round": 0.06}
-# The difference for which power is computed: 2.5 standard deviations of a run.
+# Power is computed for this difference between arms, in standard deviations of a run.
 AHEAD = 2.5
 COLLAPSED, FAILED = 0.2, 0.01
 WIDE = 3.0
@@ -49,14 +51,16 @@ class Cell:
     """A study design and a data model.
 
     Attributes:
-        baseline: `reference`, an arm like the others, or `fixed`, the SFT policy.
-        twin: whether the reference has an A/A twin, whose runs are pooled with its own.
-        spreads: standard deviations of the arms' runs: `equal`; `ramp`, from 1 to 3; `one_wide`,
-            `few_wide` and `wide_reference`: 3 for one arm, for a sixth of the arms, or for the
-            reference, and 1 for the others.
-        collapse: whether a fifth of the runs collapse, at a random round.
-        common: share of a run's variance that is common to all arms with the same seed.
-        games: `normal` or `bernoulli` scores of single games.
+        baseline: `reference` (the arms are compared with another trained arm) or `fixed` (with the
+            SFT policy).
+        twin: whether the reference has an A/A twin. The runs of the twin are pooled with those of
+            the reference.
+        spreads: relative standard deviations of the arms' runs. `equal`: the same for all arms.
+            `ramp`: from 1 to 3. `one_wide`, `few_wide` and `wide_reference`: 3 for one arm, for
+            about a sixth of the arms, and for the reference, and 1 for the other arms.
+        collapse: whether each run collapses at a random round with probability 0.2.
+        common: share of the variance of runs that is common to all arms with the same seed.
+        games: distribution of the scores of single games, `normal` or `bernoulli`.
     """
 
     seeds: int
@@ -70,7 +74,7 @@ class Cell:
     games: str = "normal"
 
     def deviations(self) -> np.ndarray:
-        """Relative standard deviation of each arm [arms]; the mean square is 1. Arm 0 is flat."""
+        """Relative standard deviation of the runs of each arm [arms], with mean square 1."""
         arms = self.comparisons + (self.baseline == "reference")
         deviations = np.ones(arms)
         if self.spreads == "ramp":
@@ -84,13 +88,15 @@ class Cell:
 
 @dataclass(frozen=True)
 class Studies:
-    """Repeats of a study: mean scores of runs, and the variance between games.
+    """Simulated repeats of a study.
 
     Attributes:
-        runs: [repeats, arms, seeds]; without a fixed baseline, arm 0 is the reference.
-        twin: runs of the reference's twin [repeats, seeds], or None.
-        games: variance of a comparison's mean over games [repeats, comparisons].
-        fixed: score of the fixed baseline on these games [repeats], or None.
+        runs: mean score of each run [repeats, arms, seeds]. Unless the baseline is fixed, arm 0 is
+            the reference.
+        twin: mean scores of the runs of the reference's twin [repeats, seeds], or None.
+        games: variance of the mean difference that is due to the choice of games [repeats,
+            comparisons].
+        fixed: mean score of the fixed baseline [repeats], or None.
     """
 
     runs: np.ndarray
@@ -100,7 +106,7 @@ class Studies:
 
     @property
     def differences(self) -> np.ndarray:
-        """Each comparison's difference by seed [repeats, comparisons, seeds]."""
+        """Difference of each comparison and seed [repeats, comparisons, seeds]."""
         if self.fixed is not None:
             return self.runs - self.fixed[:, None, None]
         reference = self.runs[:, 0]
@@ -110,7 +116,10 @@ class Studies:
 
 
 def draw(cell: Cell, rng: np.random.Generator, repeats: int, ahead: float = 0.0) -> Studies:
-    """Draw studies of equal arms; the first comparison's arm is `ahead` deviations ahead."""
+    """Simulate studies whose arms are equal, except for the arm of the first comparison.
+
+    The success rate of this arm is higher by `ahead` standard deviations of a run.
+    """
     relative = cell.deviations()
     deviation = DEVIATION[cell.endpoint]
     if cell.twin:
@@ -149,10 +158,9 @@ def draw(cell: Cell, rng: np.random.Generator, repeats: int, ahead: float = 0.0)
 def _studies(
     cell: Cell, rng: np.random.Generator, runs: np.ndarray, games: np.ndarray, fixed: float | None
 ) -> Studies:
-    """Add the variance between games, which is estimated with two pseudo-games.
+    """Add the estimated variance between games. The estimate uses two pseudo-games.
 
-    All games are equally hard. Given the scores of runs, this is therefore the variance of
-    independent games.
+    All games are equally hard, so games are independent given the scores of the runs.
     """
     arms = cell.comparisons + (fixed is None)
     if fixed is None:
@@ -167,7 +175,8 @@ def _studies(
     return Studies(runs[:, :arms], runs[:, -1] if cell.twin else None, added, fixed)
 
 
-# An analysis returns variance and degrees of freedom of each comparison [repeats, comparisons].
+# An analysis returns the variance and the degrees of freedom of each comparison's mean difference,
+# both [repeats, comparisons].
 Found = tuple[np.ndarray, np.ndarray]
 
 
@@ -185,19 +194,23 @@ def taken(studies: Studies) -> Found:
 
 
 def today(studies: Studies) -> Found:
-    """The analysis until November 2026: own spreads, Satterthwaite over runs and games."""
+    """The analysis that the project used until November 2026.
+
+    The variance of each difference is estimated separately, and its degrees of freedom come from
+    Satterthwaite's approximation with the variances between runs and between games.
+    """
     alone, seeds = _own(studies)
     return _with_games(alone, seeds - 1, studies)
 
 
 def one_less_than_seeds(studies: Studies) -> Found:
-    """The spread of each difference, always with seeds - 1 degrees of freedom."""
+    """Variance of each difference, always with (number of seeds - 1) degrees of freedom."""
     alone, seeds = _own(studies)
     return alone + studies.games, np.full(alone.shape, seeds - 1.0)
 
 
 def welch(studies: Studies) -> Found:
-    """Welch's test of the arms' runs, unpaired."""
+    """Welch's test, which does not pair the runs of two arms by seed."""
     alone = studies.runs.var(axis=2, ddof=1) / studies.runs.shape[2]
     seeds = studies.runs.shape[2]
     if studies.fixed is not None:
@@ -212,7 +225,7 @@ def welch(studies: Studies) -> Found:
 
 
 def pooled(studies: Studies) -> Found:
-    """The residual of arms by seeds, pooled over all arms."""
+    """Residual variance of the two-way layout of arms and seeds, pooled over all arms."""
     spread = run_spread(studies.runs, studies.twin)
     equal = replace(
         spread,
@@ -238,7 +251,8 @@ def moderated(studies: Studies) -> Found:
     """
     alone, seeds = _own(studies)
     freedom = seeds - 1.0
-    # Equal runs have variance 0, which has no logarithm; use the floor of the authors' package.
+    # If all runs are equal, the variance is 0 and has no logarithm. The lower bound is that of the
+    # package by the method's authors.
     alone = np.maximum(alone, 1e-5 * np.median(alone, axis=1, keepdims=True))
     logs = np.log(alone) - special.digamma(freedom / 2) + np.log(freedom / 2)
     more = logs.var(axis=1, ddof=1, keepdims=True) - special.polygamma(1, freedom / 2)
@@ -294,10 +308,10 @@ def holm(p_values: np.ndarray) -> np.ndarray:
 
 
 def measure(cell: Cell, repeats: int, seed: int) -> Iterator[dict]:
-    """One row per analysis: numbers of false verdicts, coverage and power.
+    """Yield a row for each analysis: counts of studies with false verdicts, coverage, and power.
 
-    The draws for a cell depend only on the seed and the cell, so that slices of the grid give the
-    same rows.
+    The random numbers of a cell depend only on the seed and the cell. A part of the grid therefore
+    gives the same rows as the whole grid.
     """
     rng = np.random.default_rng([seed, crc32(repr(cell).encode())])
     equal, ahead = draw(cell, rng, repeats), draw(cell, rng, repeats // 2, AHEAD)
@@ -319,7 +333,7 @@ def measure(cell: Cell, repeats: int, seed: int) -> Iterator[dict]:
 
 
 def _p_values(means: np.ndarray, variance: np.ndarray, freedom: np.ndarray) -> np.ndarray:
-    """Two-sided p-values; to save time, 1 if t is too small for any level <= 5 %."""
+    """Two-sided p-values. To save time, 1 for any t statistic up to 1.95, for which p > 5 %."""
     values = np.abs(means) / np.sqrt(variance)
     known = values > _NEVER
     freedom = np.broadcast_to(freedom, values.shape)
@@ -329,7 +343,7 @@ def _p_values(means: np.ndarray, variance: np.ndarray, freedom: np.ndarray) -> n
 
 
 def grid(seeds: list[int], comparisons: list[int]) -> list[Cell]:
-    """All cells; a fixed baseline is simulated for normal games and the area only."""
+    """All cells. A fixed baseline is combined only with normal scores and the endpoint `area`."""
     worlds = list(product(SPREADS, (False, True), (0.0, 0.5)))
     designs = list(product(seeds, comparisons))
     cells = [
@@ -346,7 +360,7 @@ def grid(seeds: list[int], comparisons: list[int]) -> list[Cell]:
 
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
-    """The worst value over cells that differ only in endpoint, games and common variance."""
+    """One row for all cells that differ only in endpoint, scores of games and common variance."""
     groups = rows.groupby(["analysis", *CELL], sort=False)
     table = rows.loc[groups["either"].idxmax()].set_index(["analysis", *CELL])
     ends = [wilson_interval(row.either, row.repeats) for row in table.itertuples()]
@@ -390,7 +404,7 @@ def main() -> None:
 
 
 def worst(table: pd.DataFrame) -> pd.DataFrame:
-    """Highest error and mean power of each analysis and number of seeds."""
+    """Summarize the table further, by number of seeds, baseline and analysis."""
     groups = table.groupby(["seeds", "baseline", "analysis"], sort=False)
     return groups.agg({"either": "max", "upper": "max", "coverage": "min", "power": "mean"})
 

@@ -1,13 +1,15 @@
 """Measure steps, sessions, search and memory of our WebShop engine, in one process on one thread.
 
-The shop has the 1,000 generated products of the rankings in tests/data. A random shopper clicks on
-random elements. In one of ten turns, or if nothing can be clicked, it searches for a few words of
-the instruction. A session ends with a purchase or after 15 turns. A step includes everything that
-training requires: action, rendered page, progress, and list of possible clicks. A reset also checks
-the task's hash and lists the clicks. Times are process time of the shop, without the shopper. The
-caches of products and searches are empty at the start, and nearly every search is new.
+The shop has 1,000 generated products, the same as in `tests/data/webshop_rankings.json`. A random
+policy plays the sessions. In one of ten turns on average, or if nothing can be clicked, it searches
+for a few words of the instruction. In all other turns, it clicks on a random element. A session
+ends with a purchase or after 15 turns. A step includes everything that training requires: action,
+rendered page, progress, and list of possible clicks. A reset also checks the task's hash and lists
+the clicks. Times are process time, without the time of the random policy. The caches of products
+and searches are empty at the start, and nearly every search is new.
 
-The original WebShop requires Java and its own data, so it is not run. Its numbers are constants.
+The original WebShop requires Java and its own data, so it is not run. Its measurements are
+constants in this file.
 """
 
 import json
@@ -69,11 +71,12 @@ def measure(folder: Path) -> dict:
 
 
 class RandomShopper:
-    """Searches for words of the instruction and clicks on random elements.
+    """Random policy that searches for words of the instruction and clicks on random elements.
 
     Args:
         goal: the instruction.
-        buys: whether it may click on "Buy Now". If not, no session ends before its turn limit.
+        buys: whether the policy may click on "Buy Now". If not, every session lasts until its turn
+            limit.
     """
 
     def __init__(self, goal: str, rng: random.Random, buys: bool = True) -> None:
@@ -119,7 +122,7 @@ class Spent:
 def play(
     env: WebshopEnv, task: Task, rng: random.Random, steps: Spent, resets: Spent, buys: bool = True
 ) -> None:
-    """Play one session with the random shopper."""
+    """Play one session with the random policy."""
 
     def reset() -> tuple[str, list[str]]:
         return env.reset(task).goal, env.admissible_commands()
@@ -136,7 +139,7 @@ def play(
 
 
 def rate(folder: Path, tasks: Sequence[Task], rng: random.Random) -> tuple[float, float]:
-    """Play a session of each task; return steps per second and resets per second."""
+    """Play a session for each task; return steps per second and resets per second."""
     steps, resets = Spent(), Spent()
     for task in tasks:
         play(WebshopEnv(folder), task, rng, steps, resets)
@@ -144,10 +147,10 @@ def rate(folder: Path, tasks: Sequence[Task], rng: random.Random) -> tuple[float
 
 
 def against_lucene(shop: Shop, rankings: list) -> dict:
-    """Compare our search with Lucene's rankings of the same queries.
+    """Compare our search results with Lucene's rankings for the same queries.
 
-    The numbers are the mean overlap of the first ten hits, the share of queries with the same first
-    hit, and the median milliseconds of a search.
+    Returns the mean overlap of the first ten results, the share of queries with the same first
+    result, and the median time of a search in milliseconds.
     """
     overlaps, firsts, seconds = [], [], []
     for query, hits in rankings:
@@ -167,9 +170,9 @@ def against_lucene(shop: Shop, rankings: list) -> dict:
 
 
 def memory(folder: Path, tasks: Sequence[Task], rng: random.Random) -> dict:
-    """Resident memory after `MANY` sequential sessions, and with `MANY` concurrent sessions.
+    """Measure the resident memory of sequential and of concurrent sessions, `MANY` of each.
 
-    Concurrent sessions have played 15 turns without a purchase.
+    Each concurrent session has played 15 turns without a purchase.
     """
     for number in range(MANY):
         play(WebshopEnv(folder), rng.choice(tasks), rng, Spent(), Spent())

@@ -1,10 +1,10 @@
 """Measure the cost of generating a large WebShop, and the memory and time of playing in it.
 
 The stage `assets` generates the shop of the laptop study, but with `--products` products, in a
-separate process. Seconds, process seconds and peak memory include everything that this stage makes:
-data files, catalogue, index, goals and panels. Then a new process opens the shop and plays 100
-sessions as in `webshop.py`. It also times searches for a few words of an instruction and for a
-whole instruction. Search times are process time.
+separate process. The times and the peak memory include everything that this stage makes: data
+files, catalogue, index, goals and panels. Then a new process opens the shop and plays 100 sessions
+as in `webshop.py`. It also times searches for a few words of an instruction and for a whole
+instruction. Search times are process time.
 
 Example:
     python benchmarks/webshop_size.py --products 1000000
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def made(products: int, folder: Path) -> dict:
-    """Time and peak memory of generating a shop in `folder`, and the bytes of its parts."""
+    """Generate a shop in `folder`; return the time, the peak memory and the sizes of files."""
     config = yaml.safe_load((ROOT / "configs/envs/webshop-laptop.yaml").read_bytes())
     config["products"] = {"generate": {"products": products}}
     command = [sys.executable, "-m", "hgrpo.cli.stage", "assets", "--config", as_json(config)]

@@ -21,12 +21,12 @@ from hgrpo.atomic import atomic_folder
 from hgrpo.errors import UserError
 
 _END = bytes(2 * tarfile.BLOCKSIZE)
-# Level 1 makes a folder of games eleven times smaller; higher levels reduce it little further.
+# Level 1 reduces the size of a folder of games by a factor of 11. Higher levels gain little.
 _LEVEL = 1
 
 
 def pack(folder: Path, names: Iterable[str], target: Path) -> None:
-    """Archive the files and folders `names` in `folder`; equal files give equal bytes.
+    """Archive the files and folders `names` in `folder`; equal files give identical archives.
 
     The archive is compressed because Snakemake hashes it after every job that reads it.
     """
@@ -40,7 +40,6 @@ def pack(folder: Path, names: Iterable[str], target: Path) -> None:
 
 
 def _compressed(file: IO[bytes]) -> gzip.GzipFile:
-    """Open a gzip stream to `file` whose header has no name and no time."""
     return gzip.GzipFile(filename="", mode="wb", compresslevel=_LEVEL, fileobj=file, mtime=0)
 
 
@@ -53,15 +52,15 @@ def without_origin(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def unpacked(archive: Path, beside: Iterable[str] = ()) -> Path:
-    """Return a folder with the files of an archive; the first caller unpacks it, others wait.
+    """Return a folder with the files of an archive. The first process unpacks them; others wait.
 
     Args:
         archive: an archive that `pack` wrote.
-        beside: names of files next to the archive; the folder gets a link to each.
+        beside: names of files next to the archive, to which links are added in the folder.
 
     Raises:
-        UserError: the archive is missing, damaged or has a path outside the folder, a file in
-            `beside` is missing, or no folder is writable.
+        UserError: the archive is missing, is damaged or contains a path outside the folder; a file
+            of `beside` is missing; or no folder is writable.
     """
     archive = Path(archive)
     try:
@@ -78,7 +77,7 @@ def unpacked(archive: Path, beside: Iterable[str] = ()) -> Path:
         except OSError as error:
             if error.errno != errno.EROFS:
                 raise
-    raise UserError(f"{archive}: cannot unpack, because neither its folder nor TMPDIR is writable")
+    raise UserError(f"{archive}: cannot unpack the archive: its folder and TMPDIR are read-only")
 
 
 def _private_folder(archive: Path) -> Path:
@@ -111,8 +110,9 @@ def _extract(archive: Path, folder: Path) -> None:
     try:
         with gzip.open(archive) as packed, tarfile.open(fileobj=packed, mode="r:") as opened:
             opened.extractall(folder, filter="data")
-            # tarfile also stops at a damaged or truncated header, but a whole archive ends with two
-            # empty blocks. Read to the end of the file, where gzip verifies its checksum.
+            # tarfile stops without an error at a damaged or truncated header. A complete archive
+            # ends with two empty blocks, so check for them. Reading to the end also makes gzip
+            # verify its checksum.
             packed.seek(opened.offset)
             if not packed.read().startswith(_END):
                 raise tarfile.ReadError("truncated, or one of its headers is damaged")

@@ -14,12 +14,14 @@ from pathlib import Path
 def atomic_folder(target: Path, sync_each: bool = True) -> Iterator[Path]:
     """Yield a scratch folder that replaces `target` when the block ends without an error.
 
-    If the block raises, the scratch folder is removed and `target` is unchanged. Scratch folders of
-    killed processes are removed first, except on file systems without locks.
+    If the block raises, the scratch folder is removed and `target` is unchanged. Scratch folders
+    that killed processes left behind are removed first, unless the file system does not support
+    locks.
 
     Args:
-        sync_each: whether to sync each file separately, so that a full disk raises an error. If
-            false, the whole disk is synced once, which is faster for thousands of small files.
+        sync_each: whether to sync each file separately, which raises an error if the disk is full.
+            If False, the whole file system is synced once, which is faster for thousands of small
+            files.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)

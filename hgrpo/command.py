@@ -20,7 +20,7 @@ READER_GONE = 141
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """A parser that raises UserError for invalid arguments, which `run` prints on one line."""
+    """A parser that raises a UserError if an argument is invalid."""
 
     def error(self, message: str) -> NoReturn:
         raise UserError(message)
@@ -35,15 +35,15 @@ def run(main: Callable[[], None], interrupted: str = RERUN) -> None:
     Args:
         interrupted: message printed after SIGINT or SIGTERM.
     """
-    # Restore the SIGINT handler, because shells start background jobs with SIGINT ignored. SIGTERM
-    # has the same handler, because schedulers use it to stop jobs.
+    # Restore the SIGINT handler, because shells start background jobs with SIGINT ignored. Use the
+    # same handler for SIGTERM, with which schedulers stop jobs.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # A stage creates millions of small objects but few reference cycles. With the default
     # thresholds, garbage collection would take a tenth of the stage's time.
     gc.set_threshold(100_000, 50, 1000)
     for stream in (sys.stdout, sys.stderr):
-        # Logs are UTF-8. Terminals with other encodings show unsupported characters as escapes.
+        # Write logs in UTF-8. If a terminal cannot display a character, write an escape sequence.
         if isinstance(stream, io.TextIOWrapper):
             encoding = None if stream.isatty() else "utf-8"
             stream.reconfigure(encoding=encoding, errors="backslashreplace")

@@ -1,7 +1,8 @@
-"""Report the progress of a job: as a bar or, in the pipeline, in a file next to its log.
+"""Reports the progress of a job.
 
-The monitor and the run read these files. A job writes its file at its start, every few seconds
-while a bar advances, and at its end, unless it is killed.
+Outside the pipeline, progress is shown as a bar. In the pipeline, a job writes a progress file next
+to its log, which the monitor and the pipeline's terminal read. The file is written when the job
+starts, every few seconds while a bar advances, and when the job ends, unless it is killed.
 """
 
 import io
@@ -62,7 +63,7 @@ class Progress:
         return min(1.0, self.done / self.total) if self.total else 0.0
 
     def lives(self) -> bool:
-        """Whether the job is running; on another machine, whether its file contains no end yet."""
+        """Whether the job is running. On another machine, only `ended` is known."""
         here = self.host == socket.gethostname()
         return not self.ended and not (here and not os.path.exists(f"/proc/{self.pid}"))
 
@@ -90,7 +91,7 @@ _files: list[_File] = []
 
 @contextmanager
 def written_progress(log: Path | None) -> Iterator[None]:
-    """Write progress within the block to `progress_file(log)`; if None, draw bars in the terminal.
+    """Write progress within the block to `progress_file(log)`; without `log`, draw bars instead.
 
     In a job of several processes, only rank 0 writes.
     """
@@ -119,7 +120,7 @@ def written_progress(log: Path | None) -> Iterator[None]:
 
 
 def read_progress(log: Path) -> Progress | None:
-    """The progress of the job with this log; None if it has written none."""
+    """Read the progress of the job with this log; None if there is no readable progress file."""
     try:
         return Progress(**json.loads(progress_file(log).read_bytes()))
     except (OSError, ValueError, TypeError):
@@ -127,7 +128,7 @@ def read_progress(log: Path) -> Progress | None:
 
 
 def print_caution(text: str) -> None:
-    """Print a warning about the job's results, and record it for the run's terminal."""
+    """Print a warning about the job's results, and write it to the job's progress file."""
     print(f"caution: {text}")
     for file in _files:
         file.write(cautions=(*file.now.cautions, text))
@@ -143,7 +144,7 @@ class Bar(tqdm):
         super().__init__(*args, **kwargs)
 
     def display(self, msg: str | None = None, pos: int | None = None) -> bool:
-        """Show the current state; called by tqdm at intervals and, with `disable`, at the end."""
+        """Show the current state; tqdm calls this at intervals, and finally with `disable` set."""
         if not _files:
             return super().display(msg, pos)
         now = self.format_dict

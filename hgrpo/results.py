@@ -26,7 +26,7 @@ from hgrpo.evaluation.outcomes import GREEDY, TEST
 from hgrpo.report.export_comparison import study_digest
 from hgrpo.report.latex import tabular
 
-# Sections of a study that affect a training round, in addition to its method.
+# Sections of a study that affect a training round, besides the method's own settings.
 _PLAY = {"engine", "env", "model", "training"}
 _RATE = (
     "(.*_)?success|.*_share|(baseline_)?endpoint|(endpoint_)?(lower|upper)|score|mean"
@@ -74,10 +74,10 @@ class Results:
         return table.assign(**{key: 100 * table[key] for key in _rates(name, table) if percent})
 
     def latex(self, name: str, columns: Sequence[str], digits: int = 1) -> str:
-        """Columns of a table of the report as a LaTeX `tabular` with booktabs rules.
+        """Format columns of a table of the report as a LaTeX `tabular` with booktabs rules.
 
-        Values have the units of the report (`table` with `percent=True`). Fractions in other
-        columns have three digits.
+        Values have the units of the report (`table` with `percent=True`). Fractions that are not
+        shown as percentages have three digits.
 
         Args:
             digits: number of decimals of rates, differences and scores.
@@ -103,9 +103,9 @@ class Results:
     ) -> pd.DataFrame:
         """Evaluated episodes of every arm; docs/artefacts.md lists the columns.
 
-        By default, the rows are those behind the report's tables: greedy play on the test panel
-        after each arm's last round. Do not average over panels, rounds or temperatures; pass None
-        only to group by them.
+        The defaults select the episodes on which the report's tables are based: greedy play on the
+        test panel after each arm's last round. Do not average over panels, rounds or temperatures;
+        pass None only to group by them.
 
         Args:
             panel: `test` or `validation`; None for both.
@@ -160,13 +160,11 @@ class Results:
         return table.assign(batch=range(1, len(table) + 1))
 
     def _rounds(self, home: Path) -> list[int]:
-        """Numbers of the finished rounds of a run, without rounds beyond the study's last round."""
         most = self.config.get("rounds", float("inf"))
         numbers = {int(path.parent.name[6:]) for path in home.glob("round_*/train_log.json")}
         return sorted(number for number in numbers if number <= most)
 
     def _log(self, home: Path, number: int, method: str) -> dict:
-        """The training log of a round; UserError if it was played with other settings."""
         path = home / f"round_{number}/train_log.json"
         try:
             log = json.loads(path.read_bytes())
@@ -183,8 +181,8 @@ class Results:
         differ = [key for key in played.keys() & now.keys() - {"label"} if played[key] != now[key]]
         if differ:
             raise UserError(
-                f"{path}: the round was played with a different {', '.join(sorted(differ))} than "
-                f"in {self.folder / 'config.yaml'}; run the study again"
+                f"{path}: {', '.join(sorted(differ))}: the round was played with other settings "
+                f"than in {self.folder / 'config.yaml'}; run the study again"
             )
         return log
 
@@ -198,7 +196,9 @@ class Results:
             raise UserError(f"{path}: the file is damaged ({one_line(error)})") from None
         # Older reports do not record the study.
         if studies - {None, study_digest(self.config)}:
-            raise UserError(f"{path}: config.yaml has changed since; run the study again")
+            raise UserError(
+                f"{path}: config.yaml has changed since the report was made; run the study again"
+            )
 
     def _of_round(self, method: str, seed: int, round: int, name: str) -> pd.DataFrame:
         run = self._run(method, seed)
@@ -209,7 +209,6 @@ class Results:
         return self._parquet(f"{run.relative_to(self.folder)}/round_{round}/{name}")
 
     def _run(self, method: str, seed: int) -> Path:
-        """The folder of a run that has been started; UserError if there is no such run."""
         present = {path.name for path in self.folder.glob("rl/*")}
         trained = sorted(present.intersection(self.config["methods"]))
         arm = self.folder / f"rl/{method}"
@@ -230,14 +229,13 @@ class Results:
 
 
 def _rates(name: str, table: pd.DataFrame) -> list[str]:
-    # In the threshold tables, all other numeric columns are counts of trajectories.
+    # In the threshold tables, only this column is a rate. The others are counts of trajectories.
     pattern = "threshold" if name.startswith("thresholds") else _RATE
     numbers = table.select_dtypes("number").columns
     return [column for column in numbers if re.fullmatch(pattern, column)]
 
 
 def _numbers(folder: Path, prefix: str) -> str:
-    """The seeds or rounds in the names of subfolders, as a list in text form."""
     numbers = sorted(int(path.name.removeprefix(prefix)) for path in folder.glob(f"{prefix}*"))
     return ", ".join(map(str, numbers)) or "none"
 

@@ -16,7 +16,7 @@ _TRIAL = (
 
 
 class ChatConversation(Replies):
-    """A `Conversation` for chat models: the environment is the user, the policy the assistant.
+    """A `Conversation` for chat models. The environment is the user and the policy the assistant.
 
     The template's special tokens are inserted by id. Messages are tokenised together with the
     adjacent plain text of the template. Each reply ends with a special token; the template text
@@ -38,19 +38,19 @@ class ChatConversation(Replies):
         for token in self._controls:
             if token in (system or ""):
                 raise UserError(f"system: remove {token}, a special token of {self._file}")
-        # Match the longest first, because one special token may be a prefix of another.
+        # Match the longest token first, because a special token may be a prefix of another one.
         names = sorted(self._controls, key=len, reverse=True)
         self._control = re.compile(f"({'|'.join(map(re.escape, names))})" if names else "(?!)()")
         closing = self._control.match(self._pieces.answer)
         if not closing or not self._pieces.tail.startswith(closing[0]):
             raise UserError(
                 f"{template.path}: the template puts {self._pieces.answer!r} after a reply and "
-                f"{self._pieces.tail!r} after the last reply; both must begin with the same "
-                f"special token, which closes replies{template.help}"
+                f"{self._pieces.tail!r} after the last reply; both texts must begin with the "
+                f"special token that ends a reply{template.help}"
             )
         super().__init__(tokenizer, self._controls[closing[0]])
         self._after = self._pieces.answer[closing.end() :]
-        # Some tokenizer files still contain the truncation and padding settings of pretraining.
+        # Some tokenizer files contain truncation and padding settings from pretraining.
         tokenizer.no_truncation()
         tokenizer.no_padding()
         whole = tokenizer.encode(together(self._pieces, *_TRIAL), add_special_tokens=False).ids
@@ -59,15 +59,14 @@ class ChatConversation(Replies):
         self._check(whole, self._pieces.tail[closing.end() :])
 
     def opening(self, text: str) -> list[int]:
-        """Tokens from the conversation's start to the first reply; `text` is the reset text."""
+        """Tokens before the first reply; `text` is the first observation."""
         return self._tokens(*self._pieces.head, text, self._pieces.ask)
 
     def observation(self, text: str) -> list[int]:
-        """Tokens between a reply's closing token and the next reply, including the observation."""
+        """Tokens after a reply's closing token and before the next reply, with the observation."""
         return self._tokens(self._after, text, self._pieces.ask)
 
     def _tokens(self, *parts: str) -> list[int]:
-        """Tokens of `parts`, which alternate between fixed template text and messages."""
         ids: list[int] = []
         plain = ""
         for index, part in enumerate(parts):
@@ -92,11 +91,7 @@ class ChatConversation(Replies):
         return ids
 
     def _check(self, whole: list[int], rest: str) -> None:
-        """Check that tokenising `_TRIAL` turn by turn gives the tokens `whole`.
-
-        Raises:
-            UserError: the tokens differ, or the text of a special token encodes to one.
-        """
+        """Check that tokenising `_TRIAL` turn by turn gives the tokens `whole`; else UserError."""
         for token in self._controls:
             self._encode_uncached(token)
         observations, replies = _TRIAL
@@ -118,9 +113,9 @@ class ChatConversation(Replies):
 
 
 def _controls(tokenizer: Tokenizer, template: ChatTemplate, pieces: Pieces) -> dict[str, int]:
-    """Map the text of all special tokens, and of added tokens used in the template, to their ids.
+    """Map special tokens, and the added tokens that occur in the template, to their ids.
 
-    Message text must never encode to these tokens. Whitespace-only added tokens are ordinary text.
+    Messages must not contain these tokens. Added tokens of white space count as ordinary text.
     """
     written = [*template.literals, *pieces.head[::2], pieces.ask, pieces.answer, pieces.tail]
     controls = {}

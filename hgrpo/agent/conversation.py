@@ -32,7 +32,7 @@ class Replies(ABC):
         self._decode = lru_cache(maxsize=200_000)(lambda ids: tokenizer.decode(list(ids)))
 
     def reply(self, action: str) -> list[int]:
-        """Tokens of a reply in text form, such as an expert's, including the closing token."""
+        """Encode a reply that is given as text, e.g. by an expert, and append the closing token."""
         return [*self._encode(action), self.end_id]
 
     def command(self, reply: list[int]) -> str:
@@ -52,7 +52,7 @@ class Replies(ABC):
 class Conversation(Replies):
     """A conversation in the plain format of tiny models.
 
-    Format: `<start>` reset text `<act>` reply `</act>` observation `<act>` reply `</act>` ...
+    Format: `<start>` observation `<act>` reply `</act>` observation `<act>` reply `</act>` ...
     """
 
     def __init__(self, tokenizer: Tokenizer):
@@ -71,22 +71,21 @@ class Conversation(Replies):
         self._looks_special = re.compile("|".join(map(re.escape, names)))
 
     def opening(self, text: str) -> list[int]:
-        """Tokens of `<start>`, the reset text and `<act>`; the first reply follows."""
+        """Tokens before the first reply: `<start>`, the first observation and `<act>`."""
         return [self.start_id, *self._encode(text), self.act_id]
 
     def observation(self, text: str) -> list[int]:
-        """Tokens of an observation and `<act>`; the next reply follows."""
+        """Tokens between two replies: the observation and `<act>`."""
         return [*self._encode(text), self.act_id]
 
     def _encode_uncached(self, text: str) -> tuple[int, ...]:
         ids = self.tokenizer.encode(text, add_special_tokens=False).ids
-        # The tokenizer option `encode_special_tokens` is not sufficient, because the tiny
-        # vocabulary also contains the special tokens as pieces, and pieces of over 1000 characters
-        # become `<pad>`.
+        # The tokenizer option `encode_special_tokens` is not sufficient: special tokens are also in
+        # the WordPiece vocabulary, and pieces of over 1000 characters become `<pad>`.
         return tuple(ids) if self._special.isdisjoint(ids) else self._encode_in_parts(text)
 
     def _encode_in_parts(self, text: str) -> tuple[int, ...]:
-        """Split a text until no part encodes to a special token; decoding restores the text."""
+        """Encode a text in parts that are short enough to contain no special token."""
         cuts = [match.start() + 1 for match in self._looks_special.finditer(text)]
         cuts = [0, *(cuts or [len(text) // 2]), len(text)]
         parts = [text[start:end] for start, end in pairwise(cuts) if start < end]
@@ -99,14 +98,14 @@ class Conversation(Replies):
 
 
 def conversation_for(base: Path, system: str | None = None) -> "Conversation | ChatConversation":
-    """The conversation of a base, in plain format if its tokenizer has the required tokens.
+    """Return the conversation for a base model.
 
-    Bases with other tokenizers require a chat template. If `system` is None, the template chooses
-    the system message.
+    It has the plain format if the tokenizer has `<start>`, `<act>` and `</act>`. All other models
+    require a chat template. If `system` is None, the template chooses the system message.
 
     Raises:
-        UserError: the tokenizer or chat template is missing or unreadable, `system` is set for the
-            plain format, or `ChatConversation` does not support the model.
+        UserError: the tokenizer or chat template is missing or cannot be read, `system` is given
+            for the plain format, or `ChatConversation` does not support the model.
     """
     tokenizer = load_tokenizer(base)
     if any(tokenizer.token_to_id(token) is None for token in (START, ACT, END)):

@@ -1,7 +1,7 @@
 """Splits a chat template into the fixed texts between messages.
 
-Sampled tokens are never re-rendered, so a template must be append-only. Trials check that each
-rendered conversation equals the concatenation of fixed texts and messages.
+Sampled tokens are never rendered again, so a template must be append-only. To check this, trial
+conversations are rendered and compared with the concatenation of fixed texts and messages.
 """
 
 import json
@@ -53,10 +53,10 @@ class Pieces:
     A finished conversation has the order head, observation, ask, reply, answer, ..., reply, tail.
 
     Attributes:
-        head: one text or, with a system text, three: the text before the system text, the system
-            text itself, and the text after it.
-        ask: text between an observation and its reply; rendered even if there is no reply yet.
-        answer: text between a reply and the next observation.
+        head: text before the first observation. With a system message, three texts: the text before
+            the message, the message, and the text after it.
+        ask: text after an observation and before the reply; rendered even if there is no reply yet.
+        answer: text after a reply and before the next observation.
         tail: text after the last reply of a finished conversation.
     """
 
@@ -66,7 +66,7 @@ class Pieces:
     tail: str
 
 
-# File in configs/chat_templates -> strings that identify templates of its model family.
+# File in configs/chat_templates -> strings that all templates of this model family contain.
 _STAND_INS = {
     "llama3": {"<|start_header_id|>"},
     "gemma": {"<start_of_turn>"},
@@ -83,8 +83,8 @@ _MISTAKES = (
 class ChatTemplate:
     """The chat template in a model's folder; UserError if it is missing or cannot be parsed.
 
-    Renders like `apply_chat_template` of transformers, except that templates cannot read the clock,
-    because prompts with the current date would not be reproducible.
+    The rendered text is that of `apply_chat_template` in transformers, except that templates cannot
+    read the clock, because prompts with the current date would not be reproducible.
     """
 
     def __init__(self, folder: Path):
@@ -199,7 +199,7 @@ class _Generation(Extension):
 
 
 def _read(folder: Path) -> tuple[Path, str, dict[str, str]]:
-    """Return the template's file, its source, and its variables: the named special tokens."""
+    """Return the template's path, its source, and its variables, such as `bos_token`."""
     path, config = folder / "chat_template.jinja", folder / "tokenizer_config.json"
     settings = _json(folder / "special_tokens_map.json") | _json(config)
     if path.is_file():

@@ -2,8 +2,8 @@
 
 A piece is encoded by greedy longest match from left to right (the WordPiece model of `tokenizers`),
 with single bytes as fallback. Byte-pair merges are not used, because a long phrase would add many
-intermediate tokens that are never emitted. Decoding restores the text, with three exceptions:
-capitals if the cut has `lowercase`, special tokens in the text, and pieces longer than
+intermediate tokens that are never emitted. Decoding restores the text, except for three cases:
+capital letters if `Cut.lowercase` is set, special tokens in the text, and pieces of more than
 `_MAX_PIECE_CHARS` characters. `Conversation` avoids the last two cases.
 """
 
@@ -39,8 +39,8 @@ def train_tokenizer(
     room = max_vocab - len(SPECIALS) - len(alphabet)
     if room <= 0:
         raise UserError(
-            f"max_vocab: expected more than {max_vocab - room}, the number of special tokens and "
-            f"bytes, got {max_vocab}"
+            f"max_vocab: must be greater than {max_vocab - room}, the number of special tokens and "
+            f"bytes; got {max_vocab}"
         )
     counts = _count(Counter(texts), cut, splitter)
     long = [piece for piece in counts if len(piece) > 1 and piece not in SPECIALS]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # Config keys that make transformers run a model's own classes, or PEFT import a module by name.
 _CODE = ("auto_map", "auto_mapping", "custom_pipelines", "megatron_config")
-# Suffixes of config keys for dropout. Layerdrop skips whole layers.
+# Suffixes of config keys for dropout, including layerdrop, which skips whole layers.
 _DROPOUTS = ("dropout", "_pdrop", "layerdrop")
 # Config keys that have no effect on inference if every layer attends to all earlier tokens.
 _UNREAD = {
@@ -25,9 +25,10 @@ _UNREAD = {
 
 
 class PlainConfig(BaseModel):
-    """The config of a plain Qwen2 or Llama model, read without transformers from a complete file.
+    """The config of a plain Qwen2 or Llama model, which can be read without transformers.
 
-    Attributes have the same names and values as in the transformers config.
+    The keys without a default must be in config.json. Names and values are those of the
+    transformers config.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -52,7 +53,7 @@ def config_without_code(path: Path, name: str) -> dict:
 
     Raises:
         UserError: the file is not a JSON mapping, the config refers to custom code, or the adapter
-            is not LoRA, because other types of adapters may refer to further folders.
+            does not use LoRA. Adapters of other types may refer to more folders.
     """
     try:
         config = json.loads(path.read_bytes())
@@ -90,11 +91,7 @@ def architecture(folder: Path) -> "PretrainedConfig":
 
 
 def capped_architecture(folder: Path, max_length: int | None) -> "PretrainedConfig":
-    """The config for loading a model, with all dropout set to 0 and at most `max_length` positions.
-
-    Raises:
-        UserError: see `architecture`.
-    """
+    """The config for loading a model, without dropout and with at most `max_length` positions."""
     config = architecture(folder)
     # Gradient checkpointing requires training mode, in which dropout would be active.
     for key, value in config.to_dict().items():
@@ -106,11 +103,7 @@ def capped_architecture(folder: Path, max_length: int | None) -> "PretrainedConf
 
 
 def played_architecture(folder: Path, max_length: int | None) -> "PlainConfig | PretrainedConfig":
-    """The config for inference with saved weights: a `PlainConfig`, or `capped_architecture`.
-
-    Raises:
-        UserError: see `config_without_code` and `architecture`.
-    """
+    """The config for inference: a `PlainConfig` if possible, otherwise `capped_architecture`."""
     path = folder / "config.json"
     config = config_without_code(path, str(path))
     try:

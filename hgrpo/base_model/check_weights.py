@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 _FLOATS = ("F64", "F32", "F16", "BF16")
 _CHUNK = 1 << 24
-# Buffers that old versions of transformers saved, and that loaders skip.
+# Buffers that old versions of transformers saved, and that are ignored on loading.
 _OLD_BUFFERS = (r"rotary_emb\.inv_freq$", r"(^|\.)position_ids$")
 
 
 def check_base_weights(folder: Path, parts: list[Path]) -> None:
     """Check that the weights in the files `parts` match the config in `folder` and are finite.
 
-    Names and shapes are compared with a model on torch's "meta" device, which takes no memory. Then
-    every value is read once. For model families whose tensors transformers renames on loading,
-    names, shapes and types are not compared.
+    Names and shapes are compared with a model on torch's "meta" device, which takes no memory. This
+    comparison is skipped for models whose tensors transformers renames on loading. Then every value
+    is read once.
 
     Raises:
         UserError: a tensor is missing, unexpected, not finite, not of a float type, of the wrong
@@ -50,7 +50,8 @@ def _on_meta(folder: Path) -> "PreTrainedModel":
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoModelForCausalLM
 
     config, path = architecture(folder), folder / "config.json"
-    # Encoders like BERT also have a causal class, but are bidirectional unless `is_decoder` is set.
+    # Encoders like BERT also have a class for causal language modeling in transformers, but are
+    # bidirectional unless `is_decoder` is set.
     bidirectional = config.is_encoder_decoder or not config.to_dict().get("is_decoder", True)
     if bidirectional or type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
         raise UserError(f"{path}: model_type: {config.model_type!r} is not a causal language model")
@@ -88,15 +89,15 @@ def _compare(folder: Path, parts: list[Path], model: "PreTrainedModel") -> None:
                 raise UserError(
                     f"{part}: tensor {name!r} has shape {entry['shape']} and type "
                     f"{entry['dtype']}; expected by config.json: "
-                    f"{expected.get(name, 'no such tensor')}; types may be {', '.join(_FLOATS)}"
+                    f"{expected.get(name, 'no such tensor')}; allowed types: {', '.join(_FLOATS)}"
                 )
-    # A tied head may be missing, because the model uses the embeddings instead.
+    # The output layer may be missing if it is tied to the embeddings.
     tied = {name for name, other in model.all_tied_weights_keys.items() if other in stored}
     missing = [name for name in expected if name not in stored | tied]
     if missing:
         raise UserError(
             f"{folder}: tensor {missing[0]!r} is missing ({len(missing)} of the {len(expected)} "
-            "that config.json requires)"
+            "tensors required by config.json are missing)"
         )
 
 

@@ -55,18 +55,14 @@ def base_digest(folder: Path) -> str:
     size = (folder / WEIGHTS).stat().st_size
     if size != summary["bytes"]:
         raise UserError(
-            f"{folder / WEIGHTS}: the file has {size:,} bytes, but {SUMMARY} in the same folder "
-            f"records {summary['bytes']:,}; delete both and run again"
+            f"{folder / WEIGHTS}: the file has {size:,} bytes, but according to {SUMMARY} in the "
+            f"same folder it has {summary['bytes']:,}; delete both files and run again"
         )
     return summary["digest"]
 
 
 def identity(folder: Path) -> dict[str, str]:
-    """Hashes that identify a base: of the whole base, and of its companion files.
-
-    Raises:
-        UserError: see `any_digest`.
-    """
+    """Return two hashes of a base: one of the whole base, and one of its companion files."""
     summary = folder / SUMMARY
     beside = _read_summary(folder)["companions"] if summary.is_file() else companions_digest(folder)
     return {"base": any_digest(folder), "tokenizer": beside}
@@ -80,10 +76,11 @@ def any_digest(folder: Path) -> str:
 
 
 def source_digest(path: str, base: Path) -> str:
-    """`companions_digest` of the user's model in `path` or, if missing, of the copy in `base`.
+    """Return `companions_digest` of the user's model in `path`.
 
-    A changed digest shows that the user has modified the model since it was adopted. The digest
-    excludes the weights, because hashing them for every plan would take too long.
+    If that model is missing, the copy in `base` is hashed instead. A changed digest shows that the
+    user modified the model after it was copied. The digest excludes the weights, because hashing
+    them for every plan would take too long.
 
     Raises:
         UserError: the model is missing, and the summary in `base` is damaged.

@@ -5,7 +5,7 @@ from pathlib import Path
 from hgrpo.archive import unpacked
 
 ARCHIVE = "companions.tar.gz"
-# Files that are kept of a Hugging Face model besides its weights: config, tokenizer, chat template.
+# Files that are kept in addition to the weights: config, tokenizer and chat template.
 COMPANIONS = (
     *("config.json", "tokenizer.json", "tokenizer_config.json"),
     *("special_tokens_map.json", "added_tokens.json", "chat_template.jinja"),

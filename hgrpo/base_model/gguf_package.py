@@ -113,7 +113,7 @@ def _convert(source: Path, out: Path) -> None:
 
 
 def _split_digits(source: Path, tokenizer: Path) -> None:
-    """If the model is a SmolLM, split off every digit, like SmolLM's original tokenizer."""
+    """For SmolLM, make every digit a separate token, as in its original tokenizer."""
     from gguf import GGUFReader
     from tokenizers import Tokenizer, pre_tokenizers
 

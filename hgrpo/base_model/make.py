@@ -1,7 +1,7 @@
-"""Makes a base model: builds a tiny one, or checks and links, copies or merges a pretrained one.
+"""Makes a base model: builds a tiny model, or checks and imports a pretrained model.
 
-The output folder holds `model.safetensors`, the companion files, and a `summary.json` with one
-digest of both.
+The output folder holds `model.safetensors`, the companion files, and a `summary.json`, which
+contains a digest of the weights and companion files.
 """
 
 import os
@@ -97,15 +97,15 @@ def build(
         texts: environment text to train the tokenizer on.
         cut: how the tokenizer splits text into pieces.
         seed: seed of the initial weights.
-        pretrain: trains the model in a folder in place; returns one row with a loss per step. Not
-            called if `pretrain_trajectories` is 0.
+        pretrain: function that trains the model in a folder, overwrites it, and returns the loss of
+            each step. Not called if `pretrain_trajectories` is 0.
 
     Raises:
         UserError: `max_vocab` is too small for the special tokens, all bytes and one piece.
     """
     tokenizer = train_tokenizer(texts, settings.max_vocab, cut)
     hugging_face_tokenizer(tokenizer).save_pretrained(out)
-    # Overwrite the tokenizer.json of transformers, which differs from the trained tokenizer.
+    # Overwrite the tokenizer.json from transformers, which differs from the trained tokenizer.
     tokenizer.save(str(out / "tokenizer.json"))
     write_model(build_tiny(settings, tokenizer, seed), out)
     rows = pretrain(out) if pretrain and settings.pretrain_trajectories else []
@@ -117,8 +117,8 @@ def build(
 def obtain(settings: "ModelConfig", check: Callable[["PretrainedConfig"], None], out: Path) -> dict:
     """Write the pretrained model configured in `settings` to `out`, and return the summary.
 
-    `settings` has `path` or `package`. `check` raises a UserError if the study's engine cannot run
-    models with a given config, so that an unsupported model fails before SFT, not after.
+    `settings` has `path` or `package`. `check` raises a UserError if the study's engine does not
+    support the model's config, so that the error occurs before SFT and not after it.
 
     Raises:
         UserError: the model is missing or unsupported, or the engine cannot run it.
@@ -203,7 +203,7 @@ def _link(source: Path, target: Path) -> None:
     # Resolve symbolic links, which the hub's cache uses.
     source = source.resolve()
     with suppress(OSError):
-        # Do not link to files of other users, because Snakemake touches outputs.
+        # Do not link to files of other users, because Snakemake updates the time stamps of outputs.
         if source.stat().st_uid == os.getuid():
             os.link(source, target)
             return

@@ -1,10 +1,10 @@
-"""Safetensors files: reads headers, writes and verifies checksums, merges shards.
+"""Reads the headers of safetensors files, writes and verifies checksums, and merges shards.
 
-The safetensors library validates the format and copies tensors. A checksum also requires metadata
-in a fixed order and the offset of the data, which the library does not provide. A file consists of
-eight bytes with the length of the header, the header, and the data. The header is JSON:
-`__metadata__` and, for each tensor, {name: {dtype, shape, data_offsets}}. Format:
-github.com/huggingface/safetensors.
+The safetensors library validates the format and copies tensors. For checksums, this module reads
+and writes headers itself, because the library provides neither a fixed order of the metadata nor
+the offset of the data. A file consists of eight bytes with the length of the header, the header,
+and the data. The header is a JSON object with the key `__metadata__` and an entry {name: {dtype,
+shape, data_offsets}} for each tensor. Format: github.com/huggingface/safetensors.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 WEIGHTS = "model.safetensors"
 INDEX = f"{WEIGHTS}.index.json"
-# Advice that covers both downloaded models and results of the pipeline.
+# End of error messages. The advice applies to downloaded models and to results of the pipeline.
 _MEND = (
     "replace it with an intact copy; a result can also be deleted and rebuilt by running snakemake "
     "with its path as target, see docs/how_to.md"
@@ -44,7 +44,6 @@ def read_header(path: Path) -> dict[str, dict]:
 
 
 def _read(path: Path) -> tuple[dict[str, dict], int]:
-    """Read the header including the metadata, and the file offset of the data."""
     try:
         with safe_open(path, "np"):
             pass  # opening validates the header and the file length
@@ -67,7 +66,7 @@ def file_digest(path: Path) -> str:
 def write_with_checksum(content: bytes, path: Path) -> None:
     """Write the safetensors file `content` to `path`, with a checksum in the header's metadata.
 
-    The checksum is part of the file, and other readers ignore it. Equal content gives equal bytes.
+    Other software ignores the checksum. Equal content always gives identical files.
     """
     (length,) = struct.unpack("<Q", content[:8])
     header, data = json.loads(content[8 : 8 + length]), memoryview(content)[8 + length :]
@@ -93,7 +92,7 @@ def write_tensors(
 
 
 def write_model(model: "PreTrainedModel", folder: Path) -> None:
-    """Write config.json, and model.safetensors with a checksum; tied tensors are written once."""
+    """Write config.json and model.safetensors, with a checksum; tied tensors are written once."""
     model.config.save_pretrained(str(folder))
     tied = model.all_tied_weights_keys
     tensors = {name: tensor for name, tensor in model.state_dict().items() if name not in tied}
@@ -103,8 +102,8 @@ def write_model(model: "PreTrainedModel", folder: Path) -> None:
 def check_checksum(path: Path) -> None:
     """Verify the checksum of a safetensors file.
 
-    Files without a checksum are accepted without reading their data. These are adapters made with
-    other tools and pretrained bases, which the base stage has already hashed.
+    Files without a checksum are accepted, and their data are not read. These files are pretrained
+    bases, which the base stage has already hashed, and adapters from other software.
 
     Raises:
         UserError: the file is not a complete safetensors file, or does not match its checksum.
@@ -125,13 +124,13 @@ def check_checksum(path: Path) -> None:
 
 
 def _digest(header: dict[str, dict]) -> "hashlib._Hash":
-    """SHA-256 object, updated with the header's entries, sorted by name, without the metadata."""
+    """Return a SHA-256 object that contains the header's entries, except for the metadata."""
     tensors = {name: entry for name, entry in header.items() if name != _METADATA}
     return hashlib.sha256(json.dumps(tensors, sort_keys=True, separators=(",", ":")).encode())
 
 
 def shards(folder: Path) -> list[Path]:
-    """The shards listed in the index in `folder`, sorted by name.
+    """Paths of the shards that are listed in the index in `folder`, sorted by name.
 
     Raises:
         UserError: the index is damaged, or a listed file is missing.

@@ -1,8 +1,9 @@
 """Send a study's training logs to TensorBoard or Weights & Biases.
 
-The command only reads results/<study>. With --follow it continues until all training runs finish.
-Steps are numbered consecutively across the rounds of a run. For Weights & Biases, set the variable
-WANDB_API_KEY, or WANDB_MODE=offline to write only to a local folder.
+The command does not change results/<study>. With --follow, it sends new steps until all training
+runs have finished. Steps are numbered consecutively across the rounds of a run. For Weights &
+Biases, set the environment variable WANDB_API_KEY. To write to a local folder instead, set
+WANDB_MODE=offline.
 
 Examples:
   python -m hgrpo.cli.board results/bakeoff --tensorboard boards && tensorboard --logdir boards

@@ -1,4 +1,4 @@
-"""Print a study with all names resolved, or the --config of one of its stages.
+"""Print a study with all its settings, or the settings of one of its stages.
 
 Examples:
   python -m hgrpo.cli.config bakeoff rounds=3 training.lr=1e-4
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def stage_text(study: Study, stage: str, method: str | None) -> str:
-    """The --config that the pipeline passes to a stage, as one line of JSON.
+    """Return the settings that the pipeline passes to a stage, as one line of JSON.
 
     Raises:
         UserError: the stage runs once per method, and `method` is missing or unknown.

@@ -1,7 +1,7 @@
 """Print the cost of a study's finished jobs by arm: time, GPU-hours, tokens, judge fees and money.
 
-Seconds are the recorded durations of the jobs. Money is the price of cores and GPUs, according to a
-profile. The fees for LLM judges are in a separate column.
+Times are the recorded durations of the jobs. The price of cores and GPUs is computed with the
+prices of a profile. The fees for LLM judges are in a separate column.
 
 Examples:
     python -m hgrpo.cli.cost results/bakeoff
@@ -60,20 +60,21 @@ def main() -> None:
 def spent(
     folder: Path, arms: Iterable[str], resources: Resources, profile: Profile
 ) -> pd.DataFrame:
-    """The cost of each arm, one row per arm: shared jobs first, the total last (arm "all").
+    """Return a table of costs with one row per arm.
 
-    A job whose results were copied from an identical job costs nothing. For a retried job, only the
-    last attempt counts.
+    The first row is for shared jobs, and the last row, "all", contains totals. A job whose results
+    were copied from an identical job costs nothing. If a job was retried, only its last attempt is
+    included.
 
     Args:
         folder: results/<study>.
-        arms: names of the arms to list first; other arms in the folder follow them.
+        arms: names of arms, in the order of the rows. Rows of other arms in the folder follow.
         resources: resources of each stage.
         profile: the profile of the study's run.
 
     Returns:
-        By arm: number of jobs; their total seconds; core-hours, GPU-hours and their price; tokens
-        of training rollouts and continuations; judge dollars including unconfirmed calls.
+        Columns: number of jobs and their total seconds; core-hours, GPU-hours and their price;
+        tokens of training rollouts and continuations; judge dollars, including unconfirmed calls.
     """
     prices, jobs = profile.prices, []
     for made in linked_jobs(folder):
@@ -95,7 +96,6 @@ def spent(
 
 
 def _played(folder: Path) -> pd.DataFrame:
-    """Total tokens and judge dollars of each arm, from the training logs."""
     logs = read_logs(sorted(folder.glob("rl/*/*/*/train_log.json")))
     if logs.empty:
         return pd.DataFrame(columns=["tokens", "judge_dollars"], dtype=float)

@@ -42,7 +42,7 @@ def command_parser(docstring: str) -> argparse.ArgumentParser:
 
 def add_settings(parser: argparse.ArgumentParser, help: str = "any key of a study") -> None:
     """Add positional arguments KEY=VALUE, which override keys of a study."""
-    # With a default, argparse does not list these arguments as required if another one is missing.
+    # Without a default, argparse would list these arguments as required if another one is missing.
     parser.add_argument("settings", nargs="*", default=[], metavar="KEY=VALUE", help=help)
 
 
@@ -52,12 +52,12 @@ def add_profile(parser: argparse.ArgumentParser, help: str) -> None:
 
 
 def named_study(words: Sequence[str]) -> "Study":
-    """The study selected by arguments KEY=VALUE (default: `bakeoff`), with their overrides.
+    """Load a study from arguments KEY=VALUE (default: study=bakeoff), and apply overrides.
 
     Raises:
         UserError: there is no such study, or a key or value is invalid.
     """
-    # Imported here because stages import this module but do not read a study's file.
+    # Imported here because stages import this module, but do not need to load a study.
     from hgrpo.study.overrides import OF_THE_RUN, read_assignments
     from hgrpo.study.study import load_study
 

@@ -1,7 +1,8 @@
 """Serve the offline rubric through a local OpenAI-compatible endpoint, to test failing calls.
 
 The server computes rule-based scores (`score` in hgrpo/games/<name>/judge.py) and replies in the
-JSON format of an LLM judge. Use it for a method with these settings; scores are cached per address:
+JSON format of an LLM judge. Scores are cached separately for each base_url. To use the server, give
+a method these settings:
 
   model: offline-rubric
   base_url: http://127.0.0.1:8123/v1
@@ -21,7 +22,7 @@ Faults to inject into a share of the requests (`--fault NAME=SHARE`, repeatable)
   malformed=0.2     an answer cut in the middle of its JSON
   wrong-length=0.2  an answer without its last score
 Faults are drawn in this order, and only the first fault drawn is applied. A draw depends on --seed,
-the request, and how often the same request was sent before, but not on the order of different
+on the request, and on the number of earlier identical requests, but not on the order of different
 requests. With all five faults at 0.2, 0.8^5 = 33 % of the requests are answered correctly.
 
 Examples:

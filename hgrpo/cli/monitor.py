@@ -1,8 +1,9 @@
 """Show the progress of a study: the jobs of every stage, and the progress of running jobs.
 
-The command only reads the results folder, so it runs on any machine with access to the folder. Jobs
-marked `waiting` wait for other jobs or for a free core. Work left is the total time of unfinished
-jobs, estimated as in `make plan`. When the report is finished, the command prints its headline.
+The command does not change the results folder, and runs on any machine with access to the folder.
+Jobs marked `waiting` wait for other jobs or for a free core. The command also shows the total time
+of the unfinished jobs, which is estimated as in `make plan`. When the report is finished, the
+command prints the main findings.
 
 Examples:
   python -m hgrpo.cli.monitor results/bakeoff              # until the report exists or Ctrl-C

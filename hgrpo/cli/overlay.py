@@ -1,7 +1,8 @@
 """Draw the learning curves of arbitrary runs in one plot; pass --run once per curve.
 
-A path is a results folder or a methods_comparison.json of this project or of H-GRPO; append `:arm`
-if it has several arms. The plot shows no statistics, because tasks and budgets may differ.
+The path in --run is a results folder or a methods_comparison.json, written by this project or by
+H-GRPO. If it contains several arms, append `:ARM` to select one. The plot shows no statistics,
+because the tasks and budgets of the runs may differ.
 
 Example:
     python -m hgrpo.cli.overlay --out overlay.svg \\
@@ -51,7 +52,7 @@ def main() -> None:
 
 
 def read_run(text: str) -> tuple[str, list[dict]]:
-    """The label and the rounds of `LABEL=PATH[:ARM]`; UserError if there is no such file or arm."""
+    """Read the label and rounds of `LABEL=PATH[:ARM]`; UserError if PATH or ARM does not exist."""
     label, _, place = text.partition("=")
     path, arm = Path(place).expanduser(), ""
     if not path.exists():  # the part after the last colon may be an arm or part of the path

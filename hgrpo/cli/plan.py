@@ -1,9 +1,10 @@
 """Print the plan of a run: number of jobs, hours, money and disk space, by stage and by arm.
 
-Seconds and bytes are means over past jobs of the same stage and arm. Without past jobs, they are
-estimated from the study's other arms, from rates of a reference machine or, on GPUs, from the time
-limits in `resources` (an upper bound); these estimates are marked. Costs are shown if the profile's
-folder contains `prices.yaml`. For LLM judges, the plan shows the maximum number of calls.
+The time and the disk space of a job are means over past jobs of the same stage and arm. If there
+are no such jobs, they are estimated from other arms of the study, from measurements on a reference
+machine, or, on GPUs, from the time limits in `resources`, which are upper bounds. The plan marks
+these estimates. It shows costs if the folder of the profile contains `prices.yaml`. For LLM judges,
+the plan shows the maximum number of calls.
 
 Examples:
     python -m hgrpo.cli.plan study=bakeoff seeds=11,23 rounds=7

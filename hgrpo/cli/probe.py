@@ -2,8 +2,9 @@
 
 The command checks packages, GPUs, the engine, API keys, data, the model and its chat template, and
 disk space. With a cluster profile, it also checks Snakemake's plug-in and Slurm. It exits with
-status 2 if a requirement is missing. Otherwise it runs the whole pipeline in results/.probe/<study>
-with one training step per round and few test games. After success it deletes these results.
+status 2 if a requirement is missing. Otherwise, it runs the whole pipeline in
+results/.probe/<study>, with one training step per round and a small number of test games. If this
+succeeds, it deletes these results.
 
 Examples:
     python -m hgrpo.cli.probe study=webshop_5x40_cpu
@@ -70,7 +71,7 @@ def _run_one_step(settings: list[str], profile: Path, folder: Path) -> None:
     command = [sys.executable, "-m", "snakemake", "--workflow-profile", str(profile)]
     command += ["--directory", str(folder), "--config", *as_config(settings)]
     began = time.perf_counter()
-    # The jobs start in another folder but must run the code of this checkout.
+    # The jobs start in another folder, but must import the same code as this process.
     paths = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     env = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, env=env)

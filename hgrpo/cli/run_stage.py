@@ -1,7 +1,7 @@
 """Run a job of a stage; the stage's module defines the options and the help text.
 
-`--job FILE` reads settings and options from a job.json of the pipeline, and writes the record of
-the result (made.json) to the same folder.
+With `--job FILE`, settings and options are read from a job.json that the pipeline wrote. The record
+of the result, made.json, is written to the same folder.
 """
 
 import argparse
@@ -37,7 +37,7 @@ _JOB_OPTIONS = {
     "seed": (int, "seed of the run; in stages before the runs, seed of the environment (0)"),
     "round": (int, "number of the round, from 1; round 0 is the SFT policy"),
 }
-# Keys of config.yaml that are not settings but describe the run.
+# Keys of config.yaml that are not settings, but information about the job.
 _RECORDED = {"provenance", "packages", "code", "python", "revision", "hardware"}
 
 
@@ -81,7 +81,7 @@ def run_planned(stage: ModuleType, file: Path, words: Sequence[str]) -> None:
             _run(stage, checked, args, job["code"])
         elif not take_equal(job, entry):
             _run(stage, checked, args, job["code"])
-            # Check again, because a module may have been edited before a late import.
+            # Check again, because a module may have been edited before the job imported it.
             _check_code(stage, settings, job["code"])
             record(job, entry, began)
             shutil.rmtree(entry / "unfinished", ignore_errors=True)
@@ -107,7 +107,6 @@ def _run(stage: ModuleType, settings: BaseModel, args: argparse.Namespace, code:
 
 
 def _is_child(stage: ModuleType) -> bool:
-    """Whether this is one of several processes of a data-parallel round."""
     if not runs_a_model(_name(stage)):
         return False
     from hgrpo.learning.ranks import is_child
@@ -120,7 +119,6 @@ def _job(stage: ModuleType, args: argparse.Namespace) -> Job:
 
 
 def _seed_globals(stage: str, job: Job) -> None:
-    """Seed the global random generators, for assigners and games that use them."""
     seed = key(stage, job.method, job.seed, job.round) % 2**32
     random.seed(seed)
     np.random.seed(seed)
@@ -161,14 +159,14 @@ def _parser(stage: ModuleType) -> argparse.ArgumentParser:
 
 
 def read_settings(stage: ModuleType, loaded: Mapping, job: Job) -> BaseModel:
-    """Validate a stage's settings; `loaded` contains only these, or a whole resolved study."""
+    """Validate a stage's settings. `loaded` may also contain the other settings of a study."""
     sections = dict(loaded)
     if "from_whole_study" in vars(stage):
         sections = stage.from_whole_study(sections, job)
     model = stage.Settings
     others = sections.keys() - model.model_fields
     if others and model.model_config.get("extra") != "allow":
-        # Imported here because the slow import is only required for whole studies.
+        # Imported here because the import is slow and only required for whole studies.
         from hgrpo.study.config import StudyConfig
 
         others &= StudyConfig.model_fields.keys() | _JOB_OPTIONS.keys() | _RECORDED

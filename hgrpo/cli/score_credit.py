@@ -1,10 +1,12 @@
-"""Score the credit of a method, or of external code, on published rollouts with ground truth.
+"""Compare credit with the published ground truth of the same rollouts.
 
---method takes the name of a file in configs/methods whose credit requires no policy, continuations
-or judge. The command also lists the turns with the largest errors.
+The credit is computed by a method or read from a file. --method is the name of a file in
+configs/methods. The method must not require a policy, continuations or a judge. For a method, the
+command also lists the turns with the largest errors.
 
-A credit file has one row per turn with the columns task_id, rollout, turn and credit. If the loss
-uses values that differ from the credit, add a column advantage. See docs/score_credit.md.
+A credit file has one row per turn, and the columns task_id, rollout, turn and credit. If the loss
+uses values that differ from the credit, add them in a column named advantage. See
+docs/score_credit.md.
 
 Examples:
   python -m hgrpo.cli.score_credit --method Progressive
@@ -68,7 +70,7 @@ def main() -> None:
         credit, advantage = credited(method, args.truth)
         name = args.name or method.full_label
         flat = not truth.centred(advantage).any()
-        # Only credit that is not normalised can differ in scale from the trajectory advantage.
+        # Scales are compared only if credit is not normalised.
         turns = credit if method.turn_norm == "none" else np.zeros(1)
         rest = (advantage - (1 - method.alpha) * turns) / (method.alpha or 1.0)
         rest = rest[np.nan_to_num(advantage) != 0]  # skip dead groups, whose advantages are 0
@@ -114,7 +116,7 @@ def shares(advantage: np.ndarray, truth: MeasuredTruth) -> dict[str, float | Non
 
 
 def against_truth(row: pd.Series) -> str:
-    """A caution if the interval of a correlation with ground truth is below 0 or contains 0."""
+    """Return a warning if the correlation with ground truth is negative or may be 0."""
     if row["advantage_pearson_upper"] < 0:
         where = ""
     elif row["within_pearson_upper"] < 0:
@@ -132,7 +134,7 @@ def against_truth(row: pd.Series) -> str:
 
 
 def exchanged(advantage: np.ndarray, truth: MeasuredTruth, row: pd.Series) -> str:
-    """A caution if advantages [N] match ground truth better with rollout and turn swapped."""
+    """Return a warning if advantages [N] fit ground truth better with rollout and turn swapped."""
     side = int(truth.lengths[0])
     if len(advantage) != truth.groups * side**2 or set(truth.lengths) != {side}:
         return ""
@@ -148,7 +150,7 @@ def exchanged(advantage: np.ndarray, truth: MeasuredTruth, row: pd.Series) -> st
 
 
 def worst_turns(folder: Path, credit: np.ndarray, truth: np.ndarray) -> str:
-    """Table of the turns with the largest difference between credit and truth as z-scores."""
+    """Table of the turns whose z-scores of credit and ground truth differ most."""
     turns = read_turns(folder / TURNS_FILE, [*TURN, "observation", "action"]).to_pandas()
     turns["credit"], turns["truth"] = standardise(credit, _FLOOR), standardise(truth, _FLOOR)
     for name in ("observation", "action"):

@@ -1,6 +1,7 @@
 """Run a stage of the pipeline: `python -m hgrpo.cli.stage <stage> --help` describes its options.
 
-This module has few imports, so that jobs in a fork of the warm process start fast.
+This module imports little, so that jobs start fast when they are forked from a process that has
+already imported the stages.
 """
 
 import sys

@@ -34,7 +34,7 @@ from hgrpo.study.overrides import as_config
 _DAY_S = 86_400
 # Glob pattern of the jobs' folders in the store.
 KEY_GLOB = "[0-9a-f]" * 16
-# Folder of links to imported jobs; `gc` keeps the jobs until the user removes the links.
+# Folder with links to imported jobs. The command `gc` does not delete jobs that have a link.
 IMPORTED = STORE.with_name("imported")
 RESULT = "a path below results/<study>, a key or its first digits"
 
@@ -79,7 +79,6 @@ def links_to() -> dict[str, list[Path]]:
 
 
 def _records() -> dict[str, dict]:
-    """Map the keys of all results to their records."""
     return {entry.name: read_made(entry) for entry in made_entries()}
 
 
@@ -99,7 +98,7 @@ def show_list(args: argparse.Namespace) -> None:
 
 
 def by_arm(entries: Iterable[Path], records: Mapping[str, Mapping]) -> list[list]:
-    """Rows of stage, method, seeds, number of results and megabytes, one per stage and arm."""
+    """Table rows, one per stage and arm: stage, method, seeds, number of results, megabytes."""
     arms = defaultdict(list)
     for entry in entries:
         made = records.get(entry.name, {"stage": "unfinished", "job": {"method": "", "seed": 0}})
@@ -133,7 +132,7 @@ def show(args: argparse.Namespace) -> None:
 
 
 def key_of_result(name: str) -> str:
-    """Find the key of a finished result by path, key or prefix of the key; else UserError."""
+    """Return the key of a finished result, given as a path, a key or the start of a key."""
     path, store = Path(name), STORE.resolve()
     if store in path.resolve().parents:
         key = path.resolve().relative_to(store).parts[0]
@@ -172,12 +171,11 @@ def why(args: argparse.Namespace) -> None:
 
 
 def _print_causes(results: Sequence[Mapping], records: Mapping[str, Mapping]) -> None:
-    """Print the differences between two results, or between a result and its predecessor."""
     *older, new = results
     earlier = [m for m in records.values() if m["finished"] <= new["finished"] and m is not new]
     old = older[0] if older else newest(as_planned(new), earlier, new.get("study"))
     if old is None:
-        print("the study has no earlier result of this job; to compare results, run: why OLD NEW")
+        print("the study has no earlier result of this job; you can pass two results to compare")
         return
     rows = [
         [as_planned(after).name, before["key"], after["key"], reasons]
@@ -187,7 +185,6 @@ def _print_causes(results: Sequence[Mapping], records: Mapping[str, Mapping]) ->
 
 
 def _command(plan: Plan, planned: Planned, words: Sequence[str]) -> str:
-    """The shell command that recreates a job's files."""
     lost = next(path for path in flat(planned.outputs) if not os.path.exists(path))
     target = f"{plan.root}/{lost.removeprefix(f'{planned.entry}/')}"
     config = ["--config", *as_config(words)] if words else []
@@ -195,7 +192,7 @@ def _command(plan: Plan, planned: Planned, words: Sequence[str]) -> str:
 
 
 def remove_unnamed(args: argparse.Namespace) -> None:
-    """After confirmation, remove the results that are not linked from or used by any study."""
+    """After confirmation, remove the results that no study links to or depends on."""
     names = links_to()
     keep = with_ancestors(names) | names.keys()
     unnamed = [entry for entry in STORE.glob(KEY_GLOB) if entry.name not in keep and _rests(entry)]

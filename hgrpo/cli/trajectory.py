@@ -35,11 +35,11 @@ def main() -> None:
     elif 0 <= args.number < len(played):
         print("\n".join(described(played[args.number], by_trajectory[args.number])))
     else:
-        raise UserError(f"--number {args.number}: the step has trajectories 0 to {len(played) - 1}")
+        raise UserError(f"--number {args.number}: expected a number from 0 to {len(played) - 1}")
 
 
 def listed(played: Sequence[Mapping], turns: Sequence[Sequence[Mapping]]) -> list[str]:
-    """One line per trajectory; `played` are rows of sequences.parquet, `turns` of turns.parquet."""
+    """Return one line per trajectory, from rows of sequences.parquet and of turns.parquet."""
     lines = ["number  return  turns  rollout  task"]
     for number, (one, its_turns) in enumerate(zip(played, turns, strict=True)):
         figures = f"{number:6}  {one['env_return']:6g}  {len(its_turns):5}  {one['rollout']:7}"

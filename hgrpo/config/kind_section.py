@@ -15,7 +15,7 @@ class KindSection(BaseModel):
     """Base class of sections that select a plug-in.
 
     Attributes:
-        key: the key that selects the plug-in; a subclass declares it as a field.
+        key: name of the field that selects the plug-in; each subclass declares this field.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -29,7 +29,7 @@ class KindSection(BaseModel):
 
     @cached_property
     def declared(self) -> Any:
-        """The plug-in's validated settings; the object also has the plug-in's declarations."""
+        """The plug-in's validated settings, an instance of `settings_model`."""
         return self.settings_model(getattr(self, self.key)).model_validate(self.settings)
 
     @property

@@ -20,14 +20,14 @@ _SUGGESTION = re.compile("; (did you mean|known:) ")
 
 
 class SectionError(ValueError):
-    """Mistakes in a section whose pydantic model depends on one of its keys, such as `kind`.
+    """Validation errors of a section whose pydantic model depends on one of its keys.
 
-    A validator raises this error, and `validate` prints one line for each mistake.
+    A validator raises this error, and `validate` reports each mistake on a separate line.
 
     Args:
-        model: the section's model.
-        error: the model's validation error.
-        also: valid keys that are not fields of the model, such as `kind`; used in suggestions.
+        model: the pydantic model of the section.
+        error: the validation error of this model.
+        also: valid keys that are not fields of the model, for suggestions in messages.
     """
 
     def __init__(self, model: type[BaseModel], error: ValidationError, also: Iterable[str] = ()):
@@ -40,7 +40,7 @@ class SectionError(ValueError):
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """A SafeLoader that rejects repeated keys, and octal and sexagesimal numbers."""
+    """A SafeLoader that rejects repeated keys, octal numbers and sexagesimal numbers."""
 
     def construct_mapping(self, node, deep=False):
         seen = set()
@@ -98,9 +98,10 @@ def read_value(text: str, source: str) -> object:
 
 
 def for_snakemake(text: str) -> str:
-    """Quote text as a value of `snakemake --config`, as a list if Snakemake would change it.
+    """Quote text for `snakemake --config`, so that Snakemake reads it unchanged.
 
-    Snakemake strips quotes from both ends of a value, and then parses it as YAML.
+    Snakemake strips quotes from both ends of a value, and then parses it as YAML. A text that this
+    would change is returned as a list with one item.
     """
     with contextlib.suppress(UserError):
         if read_value(text.strip("'\""), "") == text:
@@ -152,7 +153,6 @@ def _lines(model: type[BaseModel], details: Mapping) -> list[str]:
 def _render(
     model: type[BaseModel], details: Mapping, place: tuple = (), also: Iterable[str] = ()
 ) -> str:
-    """One line for a mistake in the section at `place`; `also` as in `SectionError`."""
     location = details["loc"]
     key = ".".join(map(str, (*place, *location)))
     if details["type"] == "extra_forbidden":
@@ -171,7 +171,7 @@ def _render(
     instead = ""
     if not secret and not isinstance(value, Mapping | BaseModel):
         instead = ", but it is empty" if value is None else f", not {value!r}"
-        # Omit list indices, because the item's value is more informative.
+        # Omit the index of a list item, because the message contains the item's value.
         while location and isinstance(location[-1], int):
             location = location[:-1]
         key = ".".join(map(str, (*place, *location)))

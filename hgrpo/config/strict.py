@@ -39,7 +39,7 @@ def refuse_unread(section: Strict, *knobs: tuple[str, bool, str], prefix: str = 
 
     Args:
         section: the section with the settings.
-        knobs: for each setting, its name, whether it is used, and the condition for its use.
+        knobs: name of each setting, whether it is used, and the condition for its use.
         prefix: prepended to the names in messages, such as the key of a nested section.
     """
     for name, read, reader in knobs:

@@ -43,9 +43,9 @@ class AlterableSettings(CreditSettings):
 def alter(rows: list[np.ndarray], settings: AlterableSettings, group: Group) -> list[np.ndarray]:
     """Return the group's credit shuffled, flipped or with noise, as K float64 arrays [T_k].
 
-    The variance of the Gaussian noise is the variance of the group's credit times
-    (1 / correlation^2 - 1). Within each group, the expected correlation of noisy and original
-    credit is therefore `correlation`, or slightly more with fixed noise and few distinct turns.
+    The noise is Gaussian. Its variance is (1 / correlation^2 - 1) times the variance of the group's
+    credit, so that the expected correlation of noisy and original credit is `correlation`. With
+    fixed noise and few distinct turns, the expected correlation is slightly higher.
     """
     streams = [generator("altered", *group.stream, t.rollout) for t in group.trajectories]
     if settings.shuffled:
@@ -64,8 +64,8 @@ def alter(rows: list[np.ndarray], settings: AlterableSettings, group: Group) -> 
 
 
 def _fixed(trajectory: Trajectory, group: Group) -> np.ndarray:
-    """Standard normal noise, float64 [T]. Equal turns get the same noise throughout a run."""
-    # The first two parts of the name of a training step's random stream identify the run.
+    """Standard normal noise, float64 [T], which is the same for equal turns of a run."""
+    # During training, the first two parts of a stream's name identify the run.
     run = group.stream[:2]
     names = ((turn.observation, turn.action) for turn in trajectory.turns)
     return np.array([generator("altered-fixed", *run, *name).standard_normal() for name in names])

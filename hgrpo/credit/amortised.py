@@ -93,8 +93,8 @@ class Values:
 def ridge(states: np.ndarray, values: np.ndarray, weights: np.ndarray, penalty: float) -> Values:
     """Fit V by minimising weighted mean squared error + penalty * |slope * standard deviation|^2.
 
-    The penalty is that of standardised states, so it does not depend on their scale. With an
-    infinite penalty, V is the weighted mean of the values.
+    The slope is penalised as if the states were standardised, so the fit does not depend on their
+    scale. With an infinite penalty, V is the weighted mean of the values.
 
     Args:
         states: [N, D], N at least 1.
@@ -141,7 +141,7 @@ def load_values(folder: Path) -> Values:
     Raises:
         UserError: the file is missing or damaged.
     """
-    # Reading a study imports this module and must not require the safetensors package.
+    # Imported here because safetensors is not required to read a study.
     from safetensors.numpy import load_file
 
     from hgrpo.base_model.safetensors_file import check_checksum
@@ -183,14 +183,15 @@ class AmortisedCredit(CreditAssigner):
         ]
 
     def report(self) -> dict[str, float]:
-        """Numbers of continuations, and of their new replies, replayed turns and tokens."""
+        """Return the numbers of continuations and of their replies, replayed turns and tokens."""
         return {} if self._player is None else self._player.report()
 
     def _from_fit(self, trajectory: Trajectory) -> np.ndarray:
         if not trajectory.turns:
             return np.zeros(0)
         # Process trajectories one by one, so that the result does not depend on other trajectories.
-        # Round to float16, as stored embeddings are, so that stored rollouts get the same credit.
+        # Embeddings are stored as float16, so round the states to float16. Rollouts that are read
+        # from a file then get the same credit.
         states = prompt_states(self.context.policy, [trajectory]).astype(np.float16)
         for turn, state in zip(trajectory.turns, states, strict=True):
             turn.embedding = state
@@ -218,7 +219,7 @@ def fit(
     Raises:
         UserError: a round cannot be used.
     """
-    # Reading a study imports this module and must not require pyarrow.
+    # Imported here because pyarrow is not required to read a study.
     from hgrpo.credit.replay import read_replay
 
     began = time.perf_counter()

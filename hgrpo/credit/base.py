@@ -28,10 +28,11 @@ ORDER_DEPENDENT = (
 ROUNDING = 1e-4
 # Largest valid absolute credit, far below an integer overflow (1.8e19).
 LARGEST = 1e9
-# Fields that an assigner may set, and `turns`, because turns are compared separately.
+# Fields not compared: those that an assigner may set, and `turns` (compared separately).
 _FILLED = {"turns", "goal_embedding", "embedding", "target", "credit", "advantage"}
-# Callback that shows the progress of a fit. The fit calls it once with the number of steps and the
-# unit of a step, such as "epoch". After each step, the fit calls the returned function with a text.
+# Type of a function that shows the progress of a fit. `fit` calls the function once, with the
+# number of steps and the unit of a step, such as "epoch". The function returns another function,
+# which `fit` calls after each step with a text to show.
 Progress = Callable[[int, str], Callable[[str], object]]
 
 
@@ -130,8 +131,8 @@ def assign_all(assigner: CreditAssigner, groups: Sequence[Group]) -> list[list[n
 def other_orders(length: int) -> list[np.ndarray]:
     """Return two permutations [length]: the first item moved to the end, and the first two swapped.
 
-    These two generate all permutations. Credit that depends on the order therefore changes under at
-    least one of them.
+    All permutations are products of these two. Credit that depends on the order therefore changes
+    under at least one of the two.
     """
     swapped = np.arange(length)
     swapped[:2] = swapped[:2][::-1]
@@ -141,7 +142,7 @@ def other_orders(length: int) -> list[np.ndarray]:
 def is_order_dependent(
     make: Callable[[], CreditAssigner], group: Group, credit: Sequence[np.ndarray]
 ) -> bool:
-    """Whether a group gets different credit if it is reordered and there are no other groups.
+    """Whether credit changes if the group is reordered and processed without other groups.
 
     Args:
         make: creates a new assigner, because the assigner that returned `credit` may have state.
@@ -162,7 +163,6 @@ def is_order_dependent(
 
 
 def _played(group: Group) -> list:
-    """Copy those fields of the trajectories that an assigner must not modify."""
     return [[_fields(t), *map(_fields, t.turns)] for t in group.trajectories]
 
 
@@ -183,7 +183,7 @@ def _checked(credit: object, group: Group, name: str) -> list[np.ndarray]:
 
 
 def _check_length(rows: object, length: int, where: str, items: str) -> None:
-    # Require a list, because an array [K, K] does not show which axis is that of the trajectories.
+    # Require a list, because in an array [K, K], either axis could be that of the trajectories.
     if not isinstance(rows, Sequence):
         raise UserError(f"{where}: expected a list, not {type(rows).__name__}")
     if len(rows) != length:

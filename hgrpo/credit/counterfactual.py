@@ -11,8 +11,8 @@ horizon ignores later rewards.
 
 Two settings reduce the number of continuations. With `least_entropy`, only turns at which the
 policy was uncertain are drawn, because a nearly deterministic policy would repeat its reply. With
-`share_of_groups`, continuations are played for some of the groups only. This is sufficient for
-TurnRD, which learns from the credit of drawn turns in all rounds so far.
+`share_of_groups`, continuations are played only for a random share of the groups. This is
+sufficient for TurnRD, which learns from the credit of drawn turns in all rounds so far.
 """
 
 import numpy as np
@@ -60,7 +60,7 @@ class Settings(CreditSettings):
     )
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
-        """Play continuations from every turn, because other turns would have no estimate."""
+        """Play continuations from every turn, so that every turn has an estimate."""
         whole = {"turns_per_trajectory": None, "least_entropy": 0.0, "share_of_groups": 1.0}
         return StoredCredit(self.model_copy(update=whole), self.sums_to)
 
@@ -105,7 +105,7 @@ class CounterfactualCredit(CreditAssigner):
         return rows
 
     def report(self) -> dict[str, float]:
-        """Numbers of continuations, and of their new replies, replayed turns and tokens."""
+        """Return the numbers of continuations and of their replies, replayed turns and tokens."""
         return self._continuations.report()
 
     def _turns(self, group: Group, k: int) -> list[int]:

@@ -1,19 +1,20 @@
 """Modulates the trajectory's advantage by the policy's entropy at each turn.
 
-`scaled` is EMPG ("Harnessing Uncertainty: Entropy-Modulated Policy Gradients for Long-Horizon LLM
-Agents", https://arxiv.org/abs/2509.09265). Let h be the mean entropy of a turn's tokens, min-max
-scaled to [0, 1] over the turns of the group. The advantage is A_t = B_t - mean B with
+The rule `scaled` is EMPG ("Harnessing Uncertainty: Entropy-Modulated Policy Gradients for
+Long-Horizon LLM Agents", https://arxiv.org/abs/2509.09265). Let h be the mean entropy of a turn's
+tokens, min-max scaled to [0, 1] over the turns of the group. The advantage is A_t = B_t - mean B
+with
 
     B_t = A_traj exp(-k h_t) / mean exp(-k h) + bonus exp(-k' h_{t+1}).
 
 Turns at which the policy is confident get larger advantages, and the turn before a confident turn
-gets a bonus. The last turn gets no bonus. The paper computes the scaling range and the means over
-the batch. Here they are computed per group, so that groups are independent.
+gets a bonus. The last turn gets no bonus. In the paper, the range for min-max scaling and the means
+are computed over the batch. Here, they are computed over the group, so that groups are independent.
 
-`chosen` is the turn selection of CARL ("CARL: Critical Action Focused Reinforcement Learning for
-Multi-Step Agent", https://arxiv.org/abs/2512.04949). A_t is A_traj at the turns with the highest
-entropy, summed over the reply's tokens, and 0 at all other turns. Unlike CARL, this implementation
-does not branch rollouts at these turns.
+The rule `chosen` selects turns as in CARL ("CARL: Critical Action Focused Reinforcement Learning
+for Multi-Step Agent", https://arxiv.org/abs/2512.04949). The entropy of a turn is summed over the
+tokens of its reply. A_t is A_traj at the turns with the highest entropy, and 0 at all other turns.
+Unlike CARL, this implementation does not branch rollouts at these turns.
 """
 
 from collections.abc import Sequence
@@ -100,7 +101,7 @@ class EntropyCredit(CreditAssigner):
         return modulated(advantages, means, settings.sharpness, bonus, settings.bonus_sharpness)
 
     def report(self) -> dict[str, float]:
-        """`turn_entropy`: mean entropy of a reply since the last report, in nats."""
+        """Return `turn_entropy`, the mean entropy of replies since the last report, in nats."""
         seen, self._seen = self._seen, []
         return {"turn_entropy": float(np.mean(seen))} if seen else {}
 
@@ -141,7 +142,8 @@ def most_uncertain(
 ) -> list[np.ndarray]:
     """Return A_traj [K] at the turns with the highest entropy and 0 elsewhere, K arrays [T_k].
 
-    The share `share` of the group's turns, rounded up, is selected, plus ties with the last turn.
+    The number of selected turns is the fraction `share` of the group's turns, rounded up. Turns
+    with the same entropy as the last selected turn are also selected.
     """
     flat = np.concatenate([*entropies, np.zeros(0)])
     if not len(flat):

@@ -3,13 +3,15 @@
     credit_t = Q_t(a_t) - sum over admissible commands a of pi(a) Q_t(a)
     Q(s, a)  = r(s, a) + V(s'),    V(s) = sum over a of p(a) Q(s, a),    V = 0 after the last turn
 
-r is the environment's reward. pi(a) is the policy's probability of command a before turn t. a_t is
-the reply, which may be inadmissible. p is the probability under a reference policy, which answers
-each question of the game with the policy's mean probabilities over the group's turns. The reference
-policy is used after turn t. The futures of a language model cannot be enumerated, because its
-answer may depend on all earlier answers. If the policy's answers are admissible and depend only on
-the question, the credit is the policy's exact advantage. Otherwise, it is the exact advantage of
-following the policy for one turn and the reference policy afterwards.
+r is the environment's reward. a_t is the reply, which may be inadmissible. pi(a) is the policy's
+probability of command a before turn t. p is the probability under a reference policy, which is used
+after turn t. The reference policy answers each question of the game with the policy's mean
+probabilities over the group's turns with this question.
+
+A reference policy is needed because the values of a language model cannot be computed by dynamic
+programming: its answer may depend on all earlier answers. If the policy's answers are admissible
+and depend only on the question, the credit is the policy's exact advantage. Otherwise, it is the
+exact advantage of following the policy for one turn and the reference policy afterwards.
 """
 
 from collections import defaultdict
@@ -24,7 +26,7 @@ from hgrpo.games.base import Forkable, TextEnv
 from hgrpo.games.kinds import load
 from hgrpo.trajectories.replay import Replay
 
-# Function that maps an environment to its question and all other state that affects later rewards.
+# Function: environment -> (question, rest of the state that affects later rewards).
 ExactState = Callable[[TextEnv], tuple[Hashable, Hashable]]
 
 
@@ -104,7 +106,7 @@ class ExactCredit(CreditAssigner):
             for turn, env in enumerate(envs):
                 left = collector.turn_cap - turn
                 taken = values.of_action(env, trajectory.turns[turn].action, left)
-                # Subtract before averaging, so that credit is exactly 0 if all values are equal.
+                # Average differences, so that credit is exactly 0 if all values are equal.
                 row[turn] = known[turn] @ (taken - values.of_commands(env, left))
             rows.append(row)
         return alter(rows, self.settings, group)

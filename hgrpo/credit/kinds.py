@@ -10,7 +10,7 @@ and may define
                 earlier fit, or None. `show` is a `Progress`. The function writes model.safetensors,
                 model.json and train_log.json ({"rows", "elapsed_s"}) to the folder `out`, and
                 returns a one-line summary.
-The module must not import torch at the top level, because it is imported to read a study.
+The module must not import torch at the top level, because it is also imported to read a study.
 """
 
 import pkgutil
@@ -33,7 +33,7 @@ def known() -> list[str]:
 
 
 def module_name(kind: str) -> str:
-    """Dotted name of an assigner's module. Module and imports are part of a round's code hash."""
+    """Full name of an assigner's module, which is included in the code hash of rounds."""
     return f"hgrpo.credit.{kind}"
 
 

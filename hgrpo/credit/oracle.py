@@ -1,16 +1,16 @@
-"""Oracle credit: the worth of a turn's command, minus the mean worth under the policy.
+"""Oracle credit, which is computed from the environment's hidden state.
 
     credit_t = w_t(a_t) - sum over admissible commands a of pi(a) w_t(a)
 
-w_t(a) is the worth of command a before turn t, i.e. the amount by which it increases the final
-score. The environment computes it from its hidden state. pi(a) is the policy's probability of
-command a among the admissible commands. If all commands of a turn have the same worth, its credit
-is 0.
+w_t(a) is the worth of command a before turn t, i.e. the amount by which the command increases the
+final score. The environment computes the worth from its hidden state. pi(a) is the policy's
+probability of command a among the admissible commands. If all admissible commands of a turn have
+the same worth, the turn's credit is 0.
 
-The credit is the turn's exact advantage if the return is the final score, later choices do not
-depend on this one, and every reply is an admissible command. If the return is binary success, at
-best the signs of credit and advantage agree (in chores-hard, their correlation is 0.62). The
-assigner `exact` computes the advantage in terms of the return.
+The credit is the turn's exact advantage under three conditions: the return is the final score,
+later choices do not depend on this turn, and every reply is an admissible command. If the return is
+binary success, credit and advantage differ, and at best have the same sign. In chores-hard, their
+correlation is 0.62. For the exact advantage with any return, use the assigner `exact`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ class Settings(AlterableSettings):
     def correlation_with_oracle(self) -> float | None:  # type: ignore[override]
         """The setting `correlation`, 0 for shuffled credit, or None for flipped credit.
 
-        Flipped credit is excluded from comparisons by correlation, because it is always harmful.
+        Comparisons of credit by correlation exclude flipped credit, because it is always harmful.
         """
         if self.flipped:
             return None
@@ -64,7 +64,7 @@ class OracleCredit(CreditAssigner):
 
     def _credit(self, trajectories: Sequence[Trajectory]) -> list[np.ndarray]:
         worths = [self._worths_of_turns(trajectory) for trajectory in trajectories]
-        # If all commands have the same worth, the policy's probabilities do not matter.
+        # If all commands of a turn have the same worth, the credit does not depend on the policy.
         matter = [
             {t: list(worth) for t, worth in enumerate(row) if len(set(worth.values())) > 1}
             for row in worths

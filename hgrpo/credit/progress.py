@@ -32,7 +32,7 @@ class Settings(ToGoSettings):
 
 
 def progress(group: Group) -> list[np.ndarray]:
-    """Return the progress of each turn, i.e. its change in potential, K arrays [T_k]."""
+    """Return the change in potential during each turn, K arrays [T_k]."""
     return [
         np.array([turn.progress for turn in trajectory.turns], dtype=np.float64)
         for trajectory in group.trajectories

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def prompt_states(policy: "Policy", trajectories: Sequence[Trajectory]) -> np.ndarray:
     """Return the last layer's hidden state at the token before each turn's reply, float32 [N, D].
 
-    The state depends only on the conversation before the reply, whereas the embeddings that engines
-    compute also depend on the reply.
+    The state depends only on the conversation before the reply. In contrast, the embeddings that
+    engines compute also depend on the reply.
     """
     from hgrpo.policy.hidden import read_hidden
 

@@ -50,7 +50,7 @@ def read_replay(folders: Sequence[Path]) -> list[ReplayRow]:
             rows[(row.round, row.step, row.task_id, row.rollout)] = row
     widths = {row.embeddings.shape[1] for row in rows.values()}
     if len(widths) > 1:
-        raise UserError(f"{folders[0]} and later: embedding widths differ: {sorted(widths)}")
+        raise UserError(f"{folders[0]} and later: embeddings of different widths: {sorted(widths)}")
     if not rows:
         raise UserError(f"{', '.join(map(str, folders))}: no trajectories to fit a model to")
     return [rows[key] for key in sorted(rows)]
@@ -91,10 +91,10 @@ def split(
     """Split the rows into training and validation rows by task.
 
     A task is held out for validation if a hash of the run's seed and the task, in [0, 1), is below
-    `share`. If one set would be empty, one of the newest tasks is moved to it. A single task is
-    used for training. A task remains in the set to which it was assigned in its first round, so
-    that a fit that starts from an earlier model never validates on tasks on which this model was
-    trained.
+    `share`. If one set would be empty, one of the newest tasks is moved to it. If there is only one
+    task, it is used for training. A task stays in the set to which it was assigned in its first
+    round. If a fit starts from an earlier model, the validation tasks are therefore never tasks on
+    which that model was trained.
     """
     first: dict[str, int] = {}
     for row in rows:
@@ -109,7 +109,7 @@ def split(
         }
         seen += len(places)
         held |= {task for task, place in places.items() if place < share}
-        # Move only a task that is new in this round, because earlier fits have used other tasks.
+        # Move only a task that is new in this round, because earlier fits have used all others.
         if len(held) == seen:
             held.remove(max(places, key=places.__getitem__))
         elif not held and seen > 1:

@@ -11,13 +11,13 @@ SumsTo = Literal["return", "progress", ""]
 
 @dataclass(frozen=True)
 class StoredCredit:
-    """How to compute credit for rollouts of an earlier run.
+    """How to compute credit for the stored rollouts of an earlier run.
 
     Attributes:
         settings: settings of the assigner; they may differ from the method's settings.
-        sums_to: sum of each trajectory's credit, see `CreditSettings`.
+        sums_to: as in `CreditSettings`.
         note: remark to print with comparisons of this credit, or "".
-        stand_in: whether all credit is a placeholder, because no model has been fitted yet.
+        stand_in: whether all credit is a placeholder because no model has been fitted yet.
     """
 
     settings: "CreditSettings"
@@ -27,11 +27,12 @@ class StoredCredit:
 
 
 class CreditSettings(Strict):
-    """Config keys of an assigner in addition to `kind` (fields), and declarations (attributes).
+    """Base class of assigners' settings.
 
-    A subclass can override a declaration with a class attribute, or with a property if the value
-    depends on the settings. The module of a subclass must not import torch at the top level,
-    because it is imported to read a study.
+    A subclass adds the config keys of its assigner as fields, and declares properties of the
+    assigner by overriding the attributes below. To override an attribute, use a class attribute, or
+    a property if the value depends on the settings. The module of a subclass must not import torch
+    at the top level, because it is also imported to read a study.
 
     Attributes:
         reads_embeddings: whether the assigner requires an embedding of each turn. The engine
@@ -54,7 +55,8 @@ class CreditSettings(Strict):
         environment_variables: required environment variable -> error message if it is not set.
         may_be_unreachable: whether the assigner calls a service. If the service fails, comparisons
             omit the assigner.
-        fallback_column: key in `report` that counts trajectories with fallback credit, or "".
+        fallback_column: key in `report` with the number of trajectories that got fallback credit,
+            or "".
     """
 
     reads_embeddings: ClassVar[bool] = False
@@ -84,5 +86,5 @@ class CreditSettings(Strict):
         return ""
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
-        """Return how to credit rollouts of an earlier run; `fitted` is whether a fit exists."""
+        """Return how to compute credit for stored rollouts, with or without a fitted model."""
         return StoredCredit(self, self.sums_to)

@@ -84,7 +84,7 @@ class Checkpoints:
             rows = json.loads(rows_file(last).read_bytes())
         except (UserError, OSError, ValueError) as error:
             known = isinstance(error, UserError)
-            reason = error if known else f"{rows_file(last)}: damaged ({error})"
+            reason = error if known else f"{rows_file(last)}: the file is damaged ({error})"
             raise UserError(
                 f"{reason}; restore the file from a copy, or remove {last} to resume from the "
                 "previous saved step or, if there is none, from the start"

@@ -1,8 +1,8 @@
-"""Computes logits for selected hidden states with the model's own `forward`.
+"""Computes logits from the last hidden states by running the model's own `forward`.
 
-Some model families add a bias, scale or cap the logits in their `forward` after the head. To avoid
-a list of special cases, `forward` runs here with a stub decoder that returns given hidden states,
-and with the head in float32.
+In some model families, `forward` changes the logits after the head: it adds a bias, rescales them
+or caps them. To avoid a special case per family, `forward` itself is run here. Its decoder is
+replaced by a stub that returns the given hidden states, and its head computes in float32.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
     from transformers.modeling_outputs import ModelOutput
 
-# `check_head` compares the logits of `_PROBE_LENGTH` tokens. The tolerance relative to the largest
-# logit is `_TOLERANCE`. In coarse dtypes, it is `_ROUNDINGS` times the dtype's eps, because each of
-# the head's few operations may cause a rounding error of half an eps.
+# `check_head` compares the logits of `_PROBE_LENGTH` tokens. The tolerance is a fraction of the
+# largest logit: `_TOLERANCE`, or `_ROUNDINGS` times the dtype's eps if this is larger. The head
+# consists of few operations, each with a rounding error of at most half an eps.
 _PROBE_LENGTH, _TOLERANCE, _ROUNDINGS = 8, 1e-3, 4
 
 

@@ -32,7 +32,7 @@ _MATRICES = (".lora_A.weight", ".lora_B.weight")
 
 @dataclass(frozen=True)
 class SavedPolicy:
-    """A fully tuned policy for inference only: weights without a torch model."""
+    """Weights of a policy trained with `adapt: full`, for inference only, without a torch model."""
 
     architecture: "PlainConfig | PretrainedConfig"
     conversation: "Conversation | ChatConversation"
@@ -61,15 +61,15 @@ def load_player(config: ModelConfig, base: Path, adapter: Path) -> Policy | Save
 def load_policy(
     config: ModelConfig, base: Path, adapter: Path | None = None, seed: int = 0
 ) -> Policy:
-    """Load a policy for training: a saved one, or a new one on the base if `adapter` is None.
+    """Load a policy for training: the one in `adapter`, or a new one if `adapter` is None.
 
-    With LoRA, a new policy has a new adapter. Its A matrices are drawn from the stream
-    ("lora-init", seed), and its B matrices are zero.
+    With LoRA, a new policy has a new adapter on the base model. Its A matrices are drawn from the
+    random stream ("lora-init", seed), and its B matrices are zero.
 
     Raises:
-        UserError: see `check_policy` and `check_head`; a saved weight is not finite; a tensor is
-            missing or does not match config.json or the adapter's base; the model has no module for
-            a name in `lora.targets`; or the model does not support the setting `attention`.
+        UserError: see `check_policy` and `check_head`. Also, a saved weight is not finite; a tensor
+            is missing or does not match config.json or the adapter's base; a name in `lora.targets`
+            is not a module of the model; or the model does not support `attention`.
     """
     model = _load_whole(config, base, adapter)
     if config.adapt == "lora":
@@ -81,7 +81,7 @@ def load_policy(
 
 
 def _load_whole(config: ModelConfig, base: Path, adapter: Path | None) -> "PreTrainedModel":
-    """Check all files, then load the model to train or, for LoRA, the base."""
+    """Check all files, then load the full model (`adapt: full`) or the base model (LoRA)."""
     if config.adapt == "full":
         folder = Path(adapter or base)
         check_policy(config, base, folder)
@@ -98,7 +98,7 @@ def _load_whole(config: ModelConfig, base: Path, adapter: Path | None) -> "PreTr
 def _with_lora(
     model: "PreTrainedModel", settings: LoraConfig, adapter: Path | None, seed: int
 ) -> nn.Module:
-    # Imported here because it takes seconds and full tuning does not need it.
+    # Imported here because importing PEFT takes seconds, and full tuning does not use PEFT.
     import peft
 
     if adapter is not None:
@@ -112,7 +112,7 @@ def _with_lora(
         lora_dropout=0.0,
         task_type="CAUSAL_LM",
     )
-    # Seed torch's global generator, from which PEFT draws, because it differs between processes.
+    # PEFT draws from torch's global generator, whose state differs between processes. Seed it.
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(key("lora-init", seed) % 2**63)
         return peft.get_peft_model(model, lora)
@@ -144,7 +144,7 @@ def check_tensors(model: "PreTrainedModel", settings: LoraConfig, adapter: Path)
 
 
 def _check_targets(model: "PreTrainedModel", targets: Iterable[str]) -> None:
-    """Raise UserError unless each target is the suffix of a module name with a weight matrix."""
+    """Raise UserError if a target is not the end of the name of a module with a weight matrix."""
     matrices = [
         name.removesuffix(".weight")
         for name, parameter in model.named_parameters(remove_duplicate=False)

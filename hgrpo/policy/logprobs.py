@@ -44,7 +44,7 @@ def make_batch(
     spans: Sequence[Sequence[tuple[int, int]]],
     device: torch.device | None = None,
 ) -> SequenceBatch:
-    """Pad sequences to a common length; `spans` are the sampled ranges [start, end) of each."""
+    """Pad sequences to a common length; `spans` has each sequence's sampled ranges [start, end)."""
     longest = _rounded(max(map(len, sequences)))
     token_ids = torch.zeros(len(sequences), longest, dtype=torch.long)
     rows: list[int] = []
@@ -70,9 +70,9 @@ def sampled_logprobs(
     Padding is on the right and attention is causal, so no padding mask is needed.
 
     Returns:
-        Log-probabilities [N] under softmax(logits / temperature), and with `entropies` the
-        entropies [N] of this distribution in nats, else None. Entropies carry a gradient only if
-        `differentiable`. Both are float32.
+        Log-probabilities [N] under softmax(logits / temperature), and the entropies [N] of this
+        distribution in nats, or None without `entropies`. Entropies have a gradient only if
+        `entropies` is "differentiable". Both tensors are float32.
     """
     states, head = _states(model, batch)
     # Compute in float32 even under autocast, because rounding would distort importance ratios.
@@ -118,7 +118,7 @@ def reply_entropies(
 
 
 def sampled_logits(model: "PreTrainedModel", batch: SequenceBatch) -> Tensor:
-    """Logits, float32 [N, vocabulary], that predict the sampled tokens; N must be small."""
+    """Logits at the positions before sampled tokens, float32 [N, vocabulary]; N must be small."""
     states, head = _states(model, batch)
     return head(states)
 
@@ -145,12 +145,11 @@ def micro_batches(lengths: Sequence[int], token_budget: int) -> list[list[int]]:
 
 
 def sampled_states(model: "PreTrainedModel", batch: SequenceBatch) -> Tensor:
-    """Last hidden states, float32 [N, hidden size], from which each sampled token is predicted."""
+    """Last hidden states at the positions before sampled tokens, float32 [N, hidden size]."""
     return _states(model, batch)[0]
 
 
 def _states(model: "PreTrainedModel", batch: SequenceBatch) -> tuple[Tensor, Head]:
-    """Last hidden states, float32 [N, hidden size], that predict sampled tokens; and the `Head`."""
     hidden, head = decode(model, batch.token_ids)
     return hidden[batch.rows, batch.columns - 1].float(), head
 

@@ -1,8 +1,8 @@
-"""Imports an externally trained SFT policy instead of running the SFT stage.
+"""Imports a policy that was trained elsewhere, in place of the SFT stage.
 
-Its folder has the layout of the `sft` stage's output: `adapter/` with the weights, and
-`summary.json`, which records base, tokenizer and environment. For a LoRA adapter from another
-program, write `summary.json` by hand (docs/how_to.md).
+The policy's folder has the layout of the `sft` stage's output: `adapter/` contains the weights, and
+`summary.json` records the base model, the tokenizer and the environment. For a LoRA adapter from
+another program, write `summary.json` by hand (docs/how_to.md).
 """
 
 import hashlib
@@ -27,10 +27,11 @@ def trained_on(base: Path, env: str) -> dict[str, str]:
 
 
 def adapter_digest(folder: Path) -> str:
-    """Hash (16 hex digits) of all files imported from a policy's folder.
+    """Hash (16 hex digits) of the files that are imported from a policy's folder.
 
-    Uses the weights' hash from the summary, which `take_adapter` verifies. If the summary has no
-    hash, e.g. because it was written by hand, the weights are read.
+    The weights are represented by their hash in `summary.json`, which `take_adapter` verifies. If
+    `summary.json` has no such hash, e.g. because it was written by hand, the weights files are
+    hashed.
 
     Raises:
         OSError: a file is missing.
@@ -57,14 +58,14 @@ def take_adapter(folder: Path, model: ModelConfig, base: Path, env: str, out: Pa
         The hash (16 hex digits) of the policy's weights.
 
     Raises:
-        UserError: the folder is incomplete, the policy was trained on another base, with another
-            tokenizer or for another environment, does not match the model's settings, or has
-            non-finite values.
+        UserError: the folder is incomplete; the policy was trained with another base, tokenizer or
+            environment; its weights do not match the model's settings; or a weight is not finite.
     """
     path = folder / SUMMARY
     summary, ours = _summary(path), trained_on(base, env)
     recorded = summary["trained_on"]
-    # Compare tokenizers first: the base digest covers the tokenizer, and this message is clearer.
+    # Compare tokenizers before bases: a different tokenizer also changes the base's digest, and an
+    # error about the tokenizer is clearer.
     for key in ("env", "tokenizer", "base"):
         if recorded.get(key) != ours[key]:
             raise UserError(

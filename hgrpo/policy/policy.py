@@ -44,8 +44,8 @@ class Policy:
         if config.gradient_checkpointing:
             self._set_mode()
             model = self.causal_lm
-            # vLLM for GPUs requires a version of transformers that has only the old name, for which
-            # newer versions emit a warning.
+            # The version of transformers that vLLM for GPUs requires has only the old name of this
+            # method. In newer versions, the old name emits a warning.
             old = "gradient_checkpointing_enable"
             enable = getattr(model, "activation_checkpointing_enable", None) or getattr(model, old)
             enable({"use_reentrant": False})
@@ -82,7 +82,7 @@ class Policy:
 
     @contextmanager
     def untrained(self) -> Iterator["PreTrainedModel | None"]:
-        """Yield the model that an engine would run if it had never received trained weights.
+        """Yield the model with the weights that an engine has before it receives trained weights.
 
         With LoRA, this is the base without the adapter. With full tuning, it is the reference
         policy, or None if no reference policy is loaded.
@@ -108,16 +108,17 @@ class Policy:
             self._reference = reference.eval().requires_grad_(False)
 
     def save_adapter(self, folder: Path) -> None:
-        """Write the adapter to `folder`: PEFT's files, or config.json and every weight.
+        """Write the adapter to `folder`.
 
-        The weights file contains a checksum, which is verified on every load.
+        With LoRA, PEFT's files are written. With full tuning, config.json and all weights are
+        written. The file with the weights contains a checksum, which is verified on every load.
         """
         folder.mkdir(parents=True, exist_ok=True)
         if not self.lora:
             write_model(self.model, folder)
             return
-        # PEFT replaces a list of twenty or more targets by a shorter equivalent. Write the study's
-        # list instead, because `check_lora` compares with it.
+        # PEFT replaces a list of twenty or more targets with a shorter equivalent. Save the
+        # original list, because `check_lora` compares the saved list with the study's settings.
         targets = sorted(set(self.config.lora.targets))
         self.model.peft_config[_TRAINED].target_modules = targets
         weights = folder / LORA_WEIGHTS
@@ -150,7 +151,7 @@ class Policy:
 
 
 class _Merged(Mapping[str, Tensor]):
-    """Merges each tensor on access, so that not all adapted weights are copied at once."""
+    """Merges a tensor when it is accessed, so that merged tensors are not all in memory at once."""
 
     def __init__(self, model: "PreTrainedModel"):
         from peft.tuners.lora import LoraLayer

@@ -1,4 +1,4 @@
-"""Dtypes of weights and training passes, and the device of a model."""
+"""Chooses the device of a model, and the dtypes of its weights and of training passes."""
 
 import torch
 
@@ -35,7 +35,7 @@ def has_bfloat16(device: torch.device) -> bool:
 
 
 def dtype_name(dtype: torch.dtype | None) -> str:
-    """Name of an autocast dtype as in the setting `train_dtype`; "float32" for None."""
+    """The name of an autocast dtype, as used in the setting `train_dtype`; "float32" for None."""
     return str(dtype or torch.float32).removeprefix("torch.")
 
 

@@ -1,4 +1,4 @@
-"""Reads the weights of a saved policy, as checked tensors or as a whole model."""
+"""Loads the weights of a saved policy, either as a dict of tensors or as a whole model."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -45,7 +45,7 @@ def load_model(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
         UserError: the weights file is damaged, a tensor is missing or does not match config.json,
             or FlashAttention is configured but not installed or not supported by the model.
     """
-    # Imported here because it takes seconds and a `SavedPolicy` does not need it.
+    # Imported here because importing transformers takes seconds, and `SavedPolicy` does not use it.
     from transformers import AutoModelForCausalLM
 
     config = capped_architecture(folder, settings.max_length)
@@ -59,7 +59,8 @@ def load_model(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
                 use_safetensors=True,
                 local_files_only=True,
                 trust_remote_code=False,
-                # Let `_check_loaded` report wrong shapes, instead of transformers.
+                # With this setting, `_check_loaded` reports wrong shapes. Otherwise transformers
+                # would.
                 ignore_mismatched_sizes=True,
                 output_loading_info=True,
             )
@@ -75,7 +76,6 @@ def load_model(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
 
 @contextmanager
 def _without_report() -> Iterator[None]:
-    """Suppress the table of mismatched tensors that transformers prints."""
     from transformers.utils import logging
 
     level = logging.get_verbosity()

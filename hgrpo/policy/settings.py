@@ -1,4 +1,4 @@
-"""Settings of the model: the source of its base, and its trained weights."""
+"""Settings of the model: where its base comes from, and which weights are trained."""
 
 from typing import Annotated, Literal, Self
 
@@ -83,6 +83,6 @@ class ModelConfig(Strict):
         refuse_unread(self, ("system", self.tiny is None, "a chat model from `path` or `package`"))
         knobs = [(name, self.adapt == "lora", "adapt: lora") for name in LoraConfig.model_fields]
         refuse_unread(self.lora, *knobs, prefix="lora.")
-        # Full tuning trains the base, where bfloat16 would lose small updates.
+        # With full tuning, the base itself is trained. In bfloat16, small updates would be lost.
         refuse_unread(self, ("base_dtype", self.adapt == "lora", "adapt: lora"))
         return self

@@ -78,7 +78,7 @@ class Arms:
         return next((name for name, arm in self.by_name.items() if not arm.trained), None)
 
     def with_figure(self, figure: str) -> list[str]:
-        """The trained arms whose credit assigner declares the given figure."""
+        """The trained arms whose credit assigner lists this figure in its `figures`."""
         return [name for name in self.trained if figure in self.by_name[name].credit.figures]
 
     @property
@@ -93,14 +93,14 @@ class Arms:
         return known or name in self.twins
 
     def label(self, name: str) -> str:
-        """The arm's label, or the name of a reference that was not run."""
+        """The label of an arm; for a reference that was not run, its name."""
         return self.by_name[name].label if name in self.by_name else name
 
 
 def read_arms(config: Mapping) -> Arms:
     """Read the arms from the settings of `hgrpo.stages.comparison.comparison`.
 
-    UserError if `methods` or `reference` is missing, or more than one arm is untrained.
+    Raises UserError if `methods` or `reference` is missing, or if more than one arm is untrained.
     """
     for key in ("methods", "reference"):
         if key not in config:
@@ -137,7 +137,7 @@ def _is_twin(method: Mapping, other: Mapping | None) -> bool:
 
 
 def _look(index: int) -> tuple[str, str, str]:
-    """Colour, marker and line style of an arm; `index` counts the arms except for the reference."""
+    """Colour, marker and line style of an arm; `index` is its position without the reference."""
     turn, place = divmod(index, len(COLOURS))
     return COLOURS[place], MARKERS[(place + turn) % len(MARKERS)], LINES[turn % len(LINES)]
 

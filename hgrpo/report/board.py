@@ -48,7 +48,7 @@ def run_plans(jobs: Iterable["Planned"]) -> list[RunPlan]:
 
 
 def run_log(plan: RunPlan) -> tuple[list[dict], bool]:
-    """Rows of all saved steps, including an unfinished round, and whether the run is finished."""
+    """Rows of all steps saved so far, and whether the run is finished."""
     made = [*takewhile(lambda each: each.made, plan.rounds)]
     rows = [row for each in made for row in _read(Path(each.folder, "train_log.json"))["rows"]]
     done = len(made) == len(plan.rounds)
@@ -79,7 +79,7 @@ class Writer(NamedTuple):
 
 
 def tensorboard_run(folder: Path) -> Writer:
-    """Open a TensorBoard event folder for one run; replaces events of an earlier call."""
+    """Open a TensorBoard event folder for one run, and discard events of earlier calls."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
@@ -117,7 +117,7 @@ def wandb_run(project: str, study: str, plan: RunPlan, identity: str) -> Writer:
 
 
 class Board:
-    """Sends each log row of the trained runs `plans` to dashboards once."""
+    """Sends the log rows of the trained runs in `plans` to dashboards, each row once."""
 
     def __init__(
         self,

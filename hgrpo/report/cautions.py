@@ -1,4 +1,4 @@
-"""Cautions at the top of the report: poor starts, ineffective credit, equal arms, seed spread."""
+"""Cautions at the top of the report, such as a poor start or turn credit without effect."""
 
 import json
 from collections import Counter, defaultdict
@@ -126,7 +126,10 @@ def more_play(arms: Arms, rounds: Sequence[Mapping]) -> list[str]:
 
 
 def published_spread(study: str, overridden: Collection[str], reference: str) -> str:
-    """A sentence on the spread of the study's published seeds; "" if its settings differ."""
+    """A sentence on the standard deviation over the study's published seeds.
+
+    Empty if the study has no published seeds, or if its settings differ from the published study's.
+    """
     row = json.loads(PUBLISHED.read_text(encoding="utf-8")).get(study)
     if row is None or not set(overridden) <= {"seeds", "methods", "mine", "description"}:
         return ""

@@ -15,7 +15,7 @@ OBSERVATION = 400  # maximum length of an observation shown under an action, in 
 
 
 def credit_pictures(folder: Path, arms: Arms) -> list[dict]:
-    """Trajectories of the first batch, with a cell per turn and arm."""
+    """Tables of trajectories from the first batch: one row per turn, one column per arm."""
     pictures = []
     for picture in _trajectories(folder / "credit.csv", TRAJECTORY):
         names = [name for name in arms.trained if name in set(picture["method"])]
@@ -33,7 +33,7 @@ def credit_pictures(folder: Path, arms: Arms) -> list[dict]:
 
 
 def own_pictures(folder: Path, arms: Arms) -> list[dict]:
-    """Trajectories of the last round, for arms with learned credit, with a cell per quantity."""
+    """Tables of trajectories from the last round of arms with learned credit: one row per turn."""
     pictures = []
     for picture in _trajectories(folder / "credit_last_round.csv", ["method", *TRAJECTORY]):
         columns = [name for name in OWN if picture[name].fillna(0).any() or name == "credit"]
@@ -83,9 +83,9 @@ def _picture(picture: pd.DataFrame) -> dict:
 
 
 def _cells(values: Iterable[float], shade: Iterable[float]) -> list[dict]:
-    """Cells of a row: the value as text, and the opacity of its shade, 0 to 0.6.
+    """Cells of a row: the value as text, and the opacity of the background colour, 0 to 0.6.
 
-    The cell is empty for a turn without advantage, which dynamic sampling excluded from the update.
+    The cell is empty if the turn has no advantage, because dynamic sampling excluded it.
     """
     return [
         {"text": _signed(value), "shade": round(0.6 * abs(float(dark)), 3), "up": value > 0}

@@ -32,9 +32,10 @@ def write(
     labels: Mapping[str, str],
     folder: Path,
 ) -> pd.DataFrame:
-    """Write the tables and figures into `folder`, and return the table of `twins`.
+    """Write all tables and figures into `folder`, and return the table from `twins`.
 
-    Files are byte-identical for equal credit. Agreement and gallery use the last policy's rollouts.
+    Files are byte-identical for equal credit. The heat map and the gallery show the last policy's
+    rollouts.
 
     Args:
         played: rollouts of one or several policies, with finished computations.
@@ -65,7 +66,7 @@ def _write_truth(
     labels: Mapping[str, str],
     folder: Path,
 ) -> list[Drawing]:
-    # Imported here because advantages require torch, which credit may not.
+    # Imported here because this module requires torch, but computing credit may not.
     from hgrpo.evaluation.truth.methods import truth_tables
 
     parts = [truth_tables(each, updates, labels) for each in played]
@@ -88,7 +89,7 @@ def _write_truth(
 def _advantages(
     played: Played, updates: Mapping[str, ArmUpdate], labels: Mapping[str, str]
 ) -> dict[str, np.ndarray]:
-    # Imported here because advantages require torch, which credit may not.
+    # Imported here because this module requires torch, but computing credit may not.
     from hgrpo.evaluation.truth.update import update_advantages
 
     named, credits = played.rollouts.named, _by_method(played.plan, labels)
@@ -121,7 +122,7 @@ def credit_table(credits: Mapping[str, np.ndarray], rollouts: SharedRollouts) ->
 def check_table(
     plan: Sequence[Computation], rollouts: SharedRollouts, labels: Mapping[str, str]
 ) -> pd.DataFrame:
-    """One row per method: the numbers of `check_row`, its fallbacks, and its note."""
+    """One row per method: the result of `check_row`, the number of fallbacks, and a note."""
     rows = {}
     nothing = np.full(rollouts.lengths.sum(), np.nan)
     for computed in plan:
@@ -165,7 +166,7 @@ def _heat_map(
 def _gallery(
     credits: Mapping[str, np.ndarray], rollouts: SharedRollouts, labels: Mapping[str, str]
 ) -> Drawing:
-    # The row of zeros makes all trajectories complete if no method has credit.
+    # The row of zeros is required if `credits` is empty: then all trajectories are complete.
     known = np.isfinite([np.zeros(rollouts.lengths.sum()), *credits.values()]).all(axis=0)
     complete = [bool(part.all()) for part in np.split(known, np.cumsum(rollouts.lengths)[:-1])]
     returns = rollouts.sums("return")

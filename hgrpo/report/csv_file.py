@@ -8,8 +8,8 @@ import pandas as pd
 def write_csv(table: pd.DataFrame, path: Path, float_format: str | None = None) -> None:
     r"""Write a table without its index.
 
-    Carriage returns, which a policy may sample, are escaped as the two characters \r. Before Python
-    3.13, the csv module does not quote them, so readers would end the line.
+    A policy may sample carriage returns. They are escaped as the two characters \r, because before
+    Python 3.13 the csv module writes them without quotes, and a reader would end the row there.
     """
     returns = {
         name: column.map(lambda cell: str(cell).replace("\r", r"\r"), na_action="ignore")

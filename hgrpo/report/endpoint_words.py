@@ -89,7 +89,10 @@ def amount(value: float, score: Score) -> str:
 
 
 def untrained_level(comparison: Comparison, arms: Arms, column: str = "success") -> float | None:
-    """Test success (or `column`) of the SFT arm at its best temperature; None if it was not run."""
+    """Mean of `column` on the test panel for the SFT arm at its best temperature.
+
+    None if this arm was not run.
+    """
     rows = comparison.methods
     rows = rows[
         (rows["method"] == arms.untrained) & (rows["temperature"] == comparison.best_temperature)

@@ -33,8 +33,9 @@ class Answer:
 
     Attributes:
         headline: sentence on collapsed runs and on the arms that differ from the reference.
-        sure: whether training significantly beats sampling alone; with too few seeds, the size of
-            chance differences; or the interpretation of a study without any success. May be "".
+        sure: a sentence on certainty; may be "". It states whether training is significantly better
+            than sampling alone. With too few seeds, it states how large differences by chance are,
+            and if no run had a success, how to interpret the study.
         cautions: reasons to distrust the comparison, and remedies.
         paragraphs: pairs of heading and sentences.
     """
@@ -52,7 +53,7 @@ def answer(
 
     Args:
         cautions: additional cautions.
-        spread: a sentence about the spread of published seeds; "" if unknown.
+        spread: the sentence of `published_spread`.
     """
     sections = {}
     table = comparison.against_reference
@@ -78,7 +79,6 @@ def _too_few(table: pd.DataFrame) -> bool:
 
 
 def _mine(comparison: Comparison, arms: Arms) -> list[str]:
-    """One sentence per user-defined arm that was compared with the reference."""
     table = comparison.against_reference
     return [
         f"yours, {arms.label(row.method)}: {points(row.difference)} points "
@@ -132,7 +132,6 @@ def _headline(comparison: Comparison, arms: Arms) -> str:
 
 
 def _twins(twins: pd.DataFrame) -> str:
-    """Differences of the A/A twins from the reference, with intervals; "" if there are no twins."""
     moved = [
         f"{points(row.difference)} points{ends(points(row.lower), points(row.upper), ' ({})')}"
         for row in twins.itertuples()
@@ -142,9 +141,9 @@ def _twins(twins: pd.DataFrame) -> str:
 
 
 def _tested(comparison: Comparison, arms: Arms, measured: str, chance: float) -> str:
-    """Text on the differences of arms without a gate that are not controls, in display order.
+    """Text on the differences of the arms under test: those without a gate, except controls.
 
-    `chance` is as in `_sized`.
+    The user's own arms are described elsewhere. `chance` is as in `_sized`.
     """
     table, reference = comparison.against_reference, arms.label(arms.reference)
     gated = {gate.arm for gate in comparison.protocol.settings.gates}
@@ -159,7 +158,7 @@ def _tested(comparison: Comparison, arms: Arms, measured: str, chance: float) ->
 
 
 def _sized(rows: pd.DataFrame, arms: Arms, chance: float = 0.0, rest: str = "arms") -> str:
-    """Arms with their differences in points; one or two arms also with intervals.
+    """List arms with their differences in points, and with intervals if there are one or two.
 
     Args:
         chance: largest absolute difference of an A/A twin. Smaller differences are marked.
@@ -185,7 +184,7 @@ def _collapse(comparison: Comparison, arms: Arms) -> list[str]:
     tested = comparison.rounds_by_seed.sort_values("round")
     tested = tested[tested["panel"] == TEST]
     sft = tested.loc[tested["method"] == arms.untrained, "success"].mean()
-    # Without an evaluated SFT policy, use the median run after its first round.
+    # If the SFT policy was not evaluated, use the median success of all runs after round 1.
     start = tested.loc[tested["round"] == 1, "success"].median() if pd.isna(sft) else sft
     sentences, seeds = [], comparison.seeds["seed"]
     for name in [name for name in arms.trained if not arms[name].credit.is_control]:
@@ -216,7 +215,6 @@ def _collapse(comparison: Comparison, arms: Arms) -> list[str]:
 
 
 def _few_seeds(comparison: Comparison) -> list[str]:
-    """A sentence on the minimum number of seeds; empty unless there are several but too few."""
     table = comparison.against_reference
     if table.empty or not 1 < int(table["n_seeds"].iloc[0]) < FEWEST_SEEDS:
         return []

@@ -1,4 +1,4 @@
-"""Renders the page on which part of the loss drives a policy, by buckets of groups."""
+"""Renders a page that shows, by bucket of groups, which part of the loss dominates."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -74,7 +74,7 @@ def _job(path: Path) -> dict[str, object]:
 def headline(dominance: pd.DataFrame) -> str:
     """Headline: the dominant part of the loss in the bucket with the smallest deviation.
 
-    Only rows with all played groups count, because a filter removes groups with equal returns.
+    It uses the rows before the filter, because the filter removes groups with equal returns.
     """
     chosen = (dominance["place"] == "lowest") & (dominance["pass"] == PASSES[0])
     verdicts = dominance.loc[chosen, "verdict"]
@@ -95,8 +95,8 @@ def render(
     """Render the page as HTML, deterministically.
 
     Args:
-        tables: `buckets`, `slopes` and `dominance`, from the functions of `evaluation.gradients.
-            slopes`, and `success`, from `read_success`.
+        tables: `buckets`, `slopes` and `dominance`, from the functions of
+            `evaluation.gradients.slopes`, and `success`, from `read_success`.
         figures: mappings with name, section, title, caption, alt and svg. The section of a single
             policy's figures is its `policy_name`.
     """

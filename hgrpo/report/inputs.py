@@ -56,7 +56,7 @@ def read_inputs(
         train_logs, fits: train_log.json of every round of every run, and of every fit.
 
     Raises:
-        UserError: a setting of the statistics is invalid; or as `read_arms`, `merge_episodes`,
+        UserError: a setting of the statistics is invalid. Also see `read_arms`, `merge_episodes`,
             `read_logs` and `compare`.
     """
     collapse = read_collapse(train_logs) if config.get("collapse") else None

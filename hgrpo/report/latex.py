@@ -58,7 +58,7 @@ def tabular(table: pd.DataFrame, digits: int = 3) -> str:
 
 
 def column_table(table: pd.DataFrame, about: str, label: str, notes: Sequence[str] = ()) -> str:
-    """Format a LaTeX `table` for a column of 3.4 inches: names are wrapped, intervals are below.
+    """Format a LaTeX `table`, 3.4 inches wide: names are wrapped, intervals are below numbers.
 
     Args:
         table: names in the first column, `Cell`s in the others.
@@ -93,19 +93,16 @@ def _number(value: object, digits: int) -> object:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """Wrap the text at whole words to about this width, and escape each line."""
     broken = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
     return [escaped(line) for line in broken]
 
 
 def _below(cell: Cell) -> list[str]:
-    """Lines of a number and its interval, if any, in a smaller font."""
     ends = [rf"{{\scriptsize {escaped(cell.ends)}}}"] if cell.ends else []
     return [escaped(cell.value), *ends]
 
 
 def _stacked(parts: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of a `tabular` for multi-line cells, aligned at the top."""
     height = max(map(len, parts))
     return [
         _row(part[line] if line < len(part) else "" for part in parts) for line in range(height)

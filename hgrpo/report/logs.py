@@ -86,10 +86,10 @@ def read_logs(paths: Sequence[Path], fits: Sequence[Path] = ()) -> pd.DataFrame:
 
 
 def read_stops(paths: Sequence[Path]) -> pd.DataFrame:
-    """Runs ended by a stopping rule, one row each.
+    """Read which runs were ended by a stopping rule, one row per run.
 
-    Columns: method, seed, status (`stopped` for a run that failed, `solved`), rule, round, step;
-    step is missing if the run ended between two rounds.
+    Columns: method, seed, status, rule, round, step. The status is `stopped` if the run failed, and
+    `solved` if it succeeded. The step is missing if the run ended between two rounds.
 
     Args:
         paths: train_log.json of every round.
@@ -234,7 +234,8 @@ def _read_all(
         if lacking := [name for name in required if name not in table.columns]:
             raise UserError(f"{path}: missing columns: {', '.join(lacking)}")
         table = table.reindex(columns=[*required, *optional]).apply(pd.to_numeric)
-        # Rounds after a run was stopped have no rows; empty tables would change column types.
+        # Rounds after the end of a stopped run have no rows. Skip them, because concatenating an
+        # empty table would change column types.
         if rows:
             tables.append(table.assign(method=method, seed=seed, round=number))
     if not tables:
@@ -243,7 +244,6 @@ def _read_all(
 
 
 def _entry(path: Path, key: str, kind: type[list] | type[float]) -> list | float:
-    """The entry `key` of a train log, converted to `kind`; UserError if it is missing."""
     try:
         return kind(json.loads(Path(path).read_bytes())[key])
     except FileNotFoundError:

@@ -46,7 +46,7 @@ def figure_names(config: Mapping, rounds: int) -> list[str]:
 
 
 def run_figure(method: str, seed: int) -> str:
-    """Name of a run's figure, in a separate folder because a large study has hundreds of runs."""
+    """Name of a run's figure. These figures have their own folder, as there may be hundreds."""
     return f"{RUNS}/{method}_seed_{seed}"
 
 

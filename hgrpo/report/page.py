@@ -27,7 +27,7 @@ from hgrpo.report.svg import inline, page_environment
 from hgrpo.report.tables import cost, counts, logged_extras, scripted_players
 from hgrpo.report.truth_section import SHOWN, truth_tables
 
-# Candidates for the limit of the symmetric scale on which the first table plots differences.
+# Possible limits of the symmetric scale in the first table's plots of differences.
 _LIMITS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75)
 SYMBOLS = {"better": "▲", "worse": "▼", "inconclusive": "◇"}
 
@@ -94,7 +94,7 @@ def render(page: Page) -> str:
     if truth:
         figures["truth"] = _figures(page.truth).get("truth", [])
     spent = cost(logs, arms)
-    # Measures: that of the endpoint, and also the other one if episodes can earn partial reward.
+    # Show the endpoint's measure, and both success and return if episodes can earn partial reward.
     score = comparison.protocol.settings.score
     both = comparison.partial or score == "return"
     measures = [score, *({"success", "return"} - {score} if both else ())]
@@ -123,7 +123,7 @@ def render(page: Page) -> str:
         scripted=_scripted(page.scripted, measures),
         families=_families(comparison, arms),
         pooled_twin=words.pooled_twin(comparison, arms),
-        # Columns of the first table. The reference has no column before it has been run.
+        # Columns of the first table. A reference that has not been run has no column.
         opponents=[
             *(["reference"] if arms.has_reference else []),
             *(["untrained"] if arms.untrained else []),
@@ -161,7 +161,6 @@ def _limit(comparison: Comparison) -> float:
 
 
 def _results(comparison: Comparison, arms: Arms, stops: pd.DataFrame) -> list[dict]:
-    """Rows of the first table with each arm's comparisons, highest score first."""
     ended = ended_runs(stops, comparison.seeds["seed"].nunique())
     against = {"reference": comparison.against_reference, "untrained": comparison.against_untrained}
     compared = {
@@ -239,10 +238,10 @@ def _facts(page: Page, comparison: Comparison) -> list[tuple[str, object]]:
 
 
 def _commands(page: Page) -> dict[str, str]:
-    """Commands for the page: `made` reproduces the results, and `more` adds seeds.
+    """Commands by name: `made` reproduces the results, and `more` adds seeds.
 
-    `viewer` and `paper` are further targets for the same runs. `more` is "" if the study has enough
-    seeds. Empty if the study's config has missing keys.
+    `viewer` and `paper` build further outputs for the same runs. `more` is "" if there are enough
+    seeds. Without the required keys in the study's config, the mapping is empty.
     """
     study = page.study_config
     if not {"name", "seeds", "rounds", "methods"} <= set(study):
@@ -267,7 +266,6 @@ def _figures(folder: Path) -> dict[str, list[dict]]:
 
 
 def _number(value: float, digits: int = 0) -> str:
-    """Format a count with thin spaces between thousands; an en dash for NaN."""
     if pd.isna(value):
         return words.DASH
     return f"{value:,.{digits}f}".replace(",", "\u202f").replace("-", words.MINUS)

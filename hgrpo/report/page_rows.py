@@ -78,7 +78,7 @@ def gate_rows(comparison: Comparison, arms: Arms) -> list[dict]:
 
 
 def claim(expect: str, margin: float | None) -> str:
-    """Text of a gate's claim about the difference from the reference; `margin` is in points."""
+    """State what a gate claims about the difference from the reference; `margin` is in points."""
     text = CLAIMS[expect]
     if margin is None or pd.isna(margin):
         return text
@@ -146,7 +146,7 @@ def beside(comparison: Comparison, arms: Arms) -> dict:
 
 
 def thresholds(comparison: Comparison, arms: Arms) -> list[dict]:
-    """Tables of the trajectories to reach each threshold: its text, and a row per arm."""
+    """One table per threshold, with the trajectories that each arm needed to reach it."""
     table, score = comparison.thresholds, comparison.protocol.settings.score
     if table.empty:
         return []
@@ -182,10 +182,10 @@ def read_mapping(path: Path) -> dict:
 
 
 def provenance_rows(snapshots: Mapping[str, Sequence[Mapping]]) -> list[tuple[str, list]]:
-    """Rows of the provenance table: a stage's name, and the distinct values of each of its facts.
+    """Rows of the provenance table: the name of a stage, and its entries with distinct values.
 
-    A fact has several values if the stage ran on several machines or with several versions.
-    `snapshots` maps stages to snapshots, with facts at the top level or under "provenance".
+    An entry has several values if the stage ran on several machines or with several versions.
+    `snapshots` maps stages to snapshots, whose entries are at the top level or under "provenance".
     """
     rows = []
     for stage, of_stage in snapshots.items():

@@ -22,9 +22,9 @@ _STAR = "* significant after Holm's correction"
 # Widths in inches of a column and of the full text in typical two-column conference styles.
 SIZES = {"column": 3.4, "page": 7.0}
 FORMATS = ("svg", "pdf")
-# Factor of font sizes from the page to a column; figures of both widths use the resulting sizes.
+# Figures of both widths have the font sizes of the page multiplied by this factor.
 _SMALLER = SIZES["column"] / WIDTH
-# Font sizes for ticks that matplotlib creates when a figure is resized.
+# matplotlib creates new ticks when a figure is resized. They need the smaller font, too.
 _TICKS = {name: _SMALLER * RC[name] for name in ("xtick.labelsize", "ytick.labelsize")}
 _PAPER = {**RC, **_TICKS, "pdf.fonttype": 42}  # embed TrueType fonts, as journals require
 

@@ -31,7 +31,6 @@ def on_verdicts(comparison: Comparison, arms: Arms) -> list[str]:
 
 
 def _repeats(table: pd.DataFrame, arms: Arms) -> list[str]:
-    """Sentence on the replication probability of each verdict of better or worse."""
     rows = table[table["verdict"].isin(DECIDED)]
     if rows.empty:
         return []
@@ -88,7 +87,6 @@ def on_seeds(comparison: Comparison) -> str:
 
 
 def _corrected(open_rows: pd.DataFrame, arms: Arms) -> list[str]:
-    """Explain intervals that exclude zero despite an inconclusive verdict."""
     outside = open_rows[(open_rows["lower"] > 0) | (open_rows["upper"] < 0)]
     if outside.empty:
         return []

@@ -50,7 +50,7 @@ def target_command(target: str, study: Mapping, overridden: Mapping[str, object]
 
 
 def _chosen(study: Mapping, overridden: Mapping[str, object]) -> dict[str, object]:
-    """The overridden variables and their values; `methods` excludes those of `mine`."""
+    """The overridden variables and their values, where `methods` excludes the user's own arms."""
     mine = overridden.get("mine", ())
     chosen = {key: overridden[key] for key in _VARIABLES if key in overridden}
     if "methods" in chosen:
@@ -59,7 +59,6 @@ def _chosen(study: Mapping, overridden: Mapping[str, object]) -> dict[str, objec
 
 
 def _assigned(overridden: Mapping[str, object]) -> str:
-    """Assignments for `SET`: all keys without a separate variable."""
     others = overridden.keys() - set(_VARIABLES)
     return " ".join(f"{key}={_text(overridden[key])}" for key in sorted(others))
 
@@ -73,7 +72,7 @@ def _text(value: object) -> str:
 
 
 def with_more_seeds(study: Mapping, overridden: Mapping[str, object], fewest: int) -> str:
-    """Command that adds seeds of `SEEDS` to reach `fewest`; "" if there are enough."""
+    """Command that extends the study to `fewest` seeds, using `SEEDS`; "" if it has enough."""
     seeds = study["seeds"]
     if len(seeds) >= fewest:
         return ""
@@ -86,5 +85,4 @@ def _list(values: Sequence[object]) -> str:
 
 
 def _joined(values: object, between: str) -> str:
-    """A number as text, or the names or numbers of a list."""
     return between.join(map(str, values)) if isinstance(values, Iterable) else str(values)

@@ -31,7 +31,8 @@ INK, MUTED, GRID, PAPER = "#23272d", "#6b727b", "#dfe3e7", "#fdfefe"
 WIDTH = 4.7
 # With more trained arms than this, labels, seeds and intervals do not fit into one set of axes.
 MANY = 8
-# Minimum range of an axis of fractions; on a smaller range, ticks in whole per cent would repeat.
+# Minimum range of an axis of fractions. On a smaller range, ticks rounded to whole per cent would
+# have equal labels.
 LEAST = 0.05
 
 INDEX = "index.json"  # list of a folder's figures
@@ -129,7 +130,7 @@ def save_all(drawn: Iterable[Drawing], folder: Path) -> list[dict]:
 
 
 def read_index(folder: Path) -> list[dict]:
-    """Read the index of `save_all`; UserError if it is missing or damaged."""
+    """Read the index that `save_all` wrote; UserError if it is missing or damaged."""
     try:
         return json.loads((folder / INDEX).read_bytes())
     except FileNotFoundError:
@@ -147,13 +148,13 @@ def percent_axis(axis: matplotlib.axis.Axis, symbol: str = " %") -> None:
     axis.set_major_formatter(matplotlib.ticker.PercentFormatter(1, decimals=0, symbol=symbol))
     ends = wide_enough(*axis.get_data_interval())
     across = axis.axis_name == "x"
-    # Update data limits instead of view limits, so that later lines and shared axes can widen them.
+    # Set data limits instead of view limits. Later lines and shared axes can then widen the view.
     axis.axes.update_datalim([(end, end) for end in ends], updatex=across, updatey=not across)
     axis.axes.autoscale_view(scalex=across, scaley=not across)
 
 
 def wide_enough(low: float, high: float) -> tuple[float, float]:
-    """Widen an interval to at least `LEAST`; an interval in [0, 1] stays inside."""
+    """Widen an interval to at least `LEAST`, without leaving [0, 1] if it was inside."""
     if not np.isfinite([low, high]).all():
         return 0.0, LEAST
     if high - low >= LEAST:
@@ -200,9 +201,9 @@ def interval_dots(
     columns: tuple[str, str, str] = ("success", "lower", "upper"),
     **look: object,
 ) -> None:
-    """Draw an arm's success, or another measure, as dots with intervals: one per row of `table`.
+    """Draw an arm's success, or another measure: a dot with an interval for each row of `table`.
 
-    `columns` are the columns of the measure and its lower and upper ends. The measure is on the
+    `columns` are the columns of the measure and of its lower and upper ends. The measure is on the
     vertical axis, or on the horizontal axis if `across` is true. `places` are the positions on the
     other axis.
     """

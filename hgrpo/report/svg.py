@@ -1,4 +1,4 @@
-"""Creates the Jinja environment of the pages, and inlines figures in the page's theme."""
+"""Creates the Jinja environment of the pages, and embeds figures in a page's HTML."""
 
 import html
 import re
@@ -11,7 +11,8 @@ from hgrpo.report.style import GRID, INK, MUTED, PAPER
 _THEME = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--grid)", PAPER: "var(--paper)"}
 _PROLOGUE = re.compile(r"\A.*?(?=<svg\b)", re.DOTALL)
 _METADATA = re.compile(r"<metadata>.*?</metadata>\s*", re.DOTALL)
-# `inline` removes a figure's style rule, which would apply to the whole page; report.css has it.
+# `inline` removes the style rule of a figure, because it would apply to the whole page. The rule is
+# in report.css.
 _STYLE = re.compile(r"<defs>\s*<style[^>]*>.*?</style>\s*</defs>\s*", re.DOTALL)
 _ID = re.compile(r'(\bid="|href="#|url\(#)')
 _FONT = re.compile(r"'DejaVu Sans'(?:, [^;\"]*)?")

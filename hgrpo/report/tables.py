@@ -34,7 +34,7 @@ _COMPARED = (
     *("probability_of_improvement", "minimum_detectable_effect", "p_holm", "verdict"),
     "repeats_alike",
 )
-# Table -> attribute of `Comparison`, where their names differ.
+# Table -> attribute of `Comparison`, for each table whose attribute has a different name.
 _ATTRIBUTES = {
     "against_sft": "against_untrained",
     "sft_temperatures": "temperatures",
@@ -42,7 +42,7 @@ _ATTRIBUTES = {
     "thresholds_by_seed": "first_rounds",
 }
 # Columns of tables that may be empty, e.g. comparisons in a study of a single arm. An empty table
-# has no columns, but its file must have the same columns as in other studies.
+# is written with these columns, so that its file has the same columns in every study.
 HEADERS = {
     "against_reference": _COMPARED,
     "against_sft": _COMPARED,
@@ -95,7 +95,7 @@ def counts(comparison: Comparison, logs: pd.DataFrame, arms: Arms) -> pd.DataFra
 
 
 def cost(logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
-    """Cost of training one seed of each trained arm, mean over seeds.
+    """Mean training cost per seed, with one row per trained arm.
 
     Trajectories, replies (calls of the policy) and tokens include continuations and the additional
     groups of dynamic sampling. Seconds include the fits between rounds but exclude evaluation.
@@ -127,8 +127,8 @@ def logged_extras(table: pd.DataFrame) -> dict[str, str]:
 def scripted_players(expert: Mapping) -> pd.DataFrame:
     """One row per scripted player in the expert stage's summary, with the columns `SCRIPTED`.
 
-    Success is success within the policies' turn cap. Score is the mean return of trajectories
-    without this cap. `expert` is summary.json of the expert stage.
+    A success must be within the policies' turn cap. The score is the mean return without this cap.
+    `expert` is summary.json of the expert stage.
     """
     ceiling = expert.get("informed_is", ""), expert.get("informed_panel", "")
     rows = [
@@ -163,7 +163,6 @@ def all_tables(inputs: Inputs, scripted: pd.DataFrame) -> dict[str, pd.DataFrame
 
 
 def _labelled(table: pd.DataFrame, arms: Arms) -> pd.DataFrame:
-    """Add a column with each arm's label, which may contain a remark, next to its name."""
     if "method" not in table.columns or "label" in table.columns:
         return table
     table = table.copy()

@@ -25,8 +25,8 @@ class Row:
 
     Attributes:
         cells: for each of `SHOWN`, the value and its interval as text; "" if undefined.
-        beats: whether it beats the shuffled truth, "yes" or "no"; "" if unknown.
-        mine: whether the row is marked in a column `mine`.
+        beats: "yes" if the method beats the shuffled truth, else "no"; "" if unknown.
+        mine: the value of the column `mine`; False if the table has no such column.
     """
 
     label: str
@@ -39,8 +39,8 @@ def truth_tables(folder: Path | None) -> list[dict]:
     """One table per policy with measured ground truth, the last policy first.
 
     Returns:
-        Mappings with the policy's name, `policy`, and `rows` from `table_rows`. Empty if `folder`
-        has no truth.csv.
+        Mappings with the keys `policy` (the policy's name) and `rows` (from `table_rows`). Empty if
+        `folder` has no truth.csv.
 
     Raises:
         UserError: truth.csv is invalid.

@@ -1,7 +1,7 @@
 """Page for browsing single trajectories with every arm's credit.
 
-The page contains its data, so it can be opened as a local file. Arms that played the same
-trajectory, as in the first batch of training, share one entry with a column of values per arm.
+The page contains its data, so it can be opened as a local file. A trajectory that several arms
+played, as in the first batch of training, has one entry with a column of values for each arm.
 """
 
 import itertools
@@ -23,7 +23,7 @@ from hgrpo.report.svg import page_environment
 from hgrpo.trajectories import store
 
 CREDITS_FILE = "credits.parquet"
-# Fields with a value per arm, even if several arms played the same trajectory.
+# Fields that differ between arms, even for a trajectory that several arms played.
 OF_ARM = ("credit", "advantage", "logprob")
 ALL_ARMS = ""
 _KEY = ["step", "task_id", "rollout"]
@@ -134,7 +134,6 @@ def _entry(row: Mapping, turns: pd.DataFrame, seed: int, number: int) -> dict:
 
 
 def _logprobs(row: Mapping) -> list[float | None]:
-    """Log-probability of each turn's reply: the sum over its tokens."""
     ends = np.cumsum([end - start for start, end in row["spans"]])
     sampled = np.asarray(row["behaviour_logprobs"], float)
     return _numbers(part.sum() for part in np.split(sampled, ends[:-1]))
@@ -177,7 +176,7 @@ def collect_truth(
 
 
 def within(entries: Sequence[dict], most: int) -> list[dict]:
-    """Drop the last entries of every round until the rest takes up at most `most` bytes."""
+    """Drop the last entries of every round until the remaining ones take at most `most` bytes."""
     by_rank = sorted(range(len(entries)), key=lambda index: entries[index]["rank"])
     sizes = itertools.accumulate(len(_json(entries[index]).encode()) for index in by_rank)
     fitting = {index for index, size in zip(by_rank, sizes, strict=True) if size <= most}

@@ -17,8 +17,8 @@ def percent(share: float, digits: int = 1) -> str:
 
 def in_points(fraction: float, digits: int = 1) -> float:
     """Convert a fraction to rounded percentage points."""
-    # Rounded twice so that equal numbers give equal text despite floating-point noise in sums, and
-    # because NumPy rounds 18.15 up but Python rounds it down.
+    # The inner `round` removes floating-point noise of sums, so that equal numbers give equal text.
+    # `float` is required because NumPy rounds 18.15 up, but Python rounds it down.
     return round(round(100 * float(fraction), 6), digits)
 
 
@@ -50,7 +50,7 @@ def temperature_name(temperature: float) -> str:
 
 
 def opponent(arms: Arms, name: str, temperature: float) -> str:
-    """The label of a comparison's baseline: `flat GRPO`, or `SFT only, T = 0.5`."""
+    """The label of a baseline, with the temperature if untrained: `SFT only, T = 0.5`."""
     played = "" if arms[name].trained else f", {temperature_name(temperature)}"
     return arms.label(name) + played
 
@@ -78,7 +78,7 @@ def with_interval(difference: float, lower: float, upper: float) -> str:
 
 
 def pooled_twin(comparison: Comparison, arms: Arms) -> str:
-    """A sentence, after a space, if the A/A twin is pooled with the reference; else ""."""
+    """State that the A/A twin is pooled with the reference; "" if it is not."""
     table = comparison.against_reference
     if table.empty or not (table["baseline_runs"] > table["n_seeds"]).any():
         return ""

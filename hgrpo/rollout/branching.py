@@ -1,4 +1,7 @@
-"""Starts episodes at turns of recorded trajectories, with a shared cache of their common prefix."""
+"""Starts episodes at turns of recorded trajectories.
+
+Episodes that start in the same trajectory share the KV cache of their common tokens.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -30,7 +33,7 @@ class Start:
 
     @property
     def tokens(self) -> int:
-        """Number of tokens of `before` in front of the first new reply."""
+        """Number of tokens in `before` that precede the first new reply."""
         return self.before.turns[self.turns].span[0]
 
     def beginning(self, goal: str) -> Trajectory:
@@ -48,7 +51,7 @@ class _Trunk:
 
     Attributes:
         number: id of the trajectory's text in the engine.
-        left: number of its episodes that are not finished.
+        left: number of unfinished episodes that start in this trajectory.
         length: number of tokens before the last turn at which an episode starts.
         shared: whether the engine should hold the text.
         held: whether the engine holds the text.
@@ -63,7 +66,7 @@ class _Trunk:
 
 
 class Branching:
-    """Starts episodes at turns of recorded trajectories; those of one trajectory share its cache.
+    """Starts the given episodes, and manages the environments and texts that they share.
 
     Args:
         take_env: returns an idle environment.
@@ -91,8 +94,8 @@ class Branching:
     def admit(self, start: Start, playing: int) -> bool:
         """Whether the engine has room to start an episode now, besides `playing` other episodes.
 
-        A held text takes a slot of its own, and held texts may take at most half of all slots. If
-        there is no room for a text even without other episodes, its episodes do not share it.
+        A held text takes one slot, and held texts may take at most half of all slots. If a text has
+        no room even though no other episode is running, its episodes run without a shared text.
         """
         room = self._engine.capacity - playing - self._held
         trunk = self._trunks.get(id(start.before))
@@ -123,7 +126,7 @@ class Branching:
         return env, seen, trunk.number if trunk.held else None
 
     def leave(self, start: Start) -> None:
-        """Record the end of an episode; free the text after the last episode of a trajectory."""
+        """Record the end of an episode. After a trajectory's last episode, free its text."""
         trunk = self._trunks[id(start.before)]
         trunk.left -= 1
         if not trunk.left:

@@ -15,8 +15,8 @@ from hgrpo.rollout.engine import Request, RolloutEngine
 # In float32, the log-probs of engine and trainer differ only because of the summation order.
 _TOLERANCE = 1e-3
 _PROBES, _PROBE_TOKENS = 4, 24
-# The check fails if the engine's mean difference to the trainer is more than this factor times that
-# to the untrained policy.
+# The check fails if the engine's mean difference from the trainer is more than this many times its
+# mean difference from the untrained policy.
 _NEARER = 2.0
 
 
@@ -25,13 +25,13 @@ def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[st
 
     Call this right after the engine has loaded the policy's weights. `stream` is the name of the
     random stream for the prefixes and replies. The log-probs are also compared with those of the
-    untrained policy. In a coarse dtype, the tolerance alone would not detect an engine that never
-    loaded new weights.
+    untrained policy. Without this comparison, an engine that never loads new weights could pass,
+    because the tolerance is large in a low-precision dtype.
 
     Returns:
-        The maximum absolute differences in log-prob over tokens, for the log: `sync_max` between
-        engine and trainer, and `sync_base_max` between engine and untrained policy, or None if no
-        untrained policy is available.
+        Log entries with the maximum absolute difference in log-prob over tokens: `sync_max` between
+        engine and trainer, and `sync_base_max` between engine and untrained policy. The latter is
+        None if no untrained policy is available.
 
     Raises:
         TrainingError: the engine's log-probs differ from the trainer's by more than the tolerance,
@@ -59,7 +59,8 @@ def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[st
     if base is None:
         return {"sync_max": difference, "sync_base_max": None}
     near, away = (trainer - sampled).abs().mean(), (base - sampled).abs().mean()
-    # A factor is required, because both are rounding errors if the policy has hardly changed.
+    # If the policy has hardly changed, both differences are rounding errors, and either may be
+    # larger. The factor allows for this.
     if near > _NEARER * away:
         raise TrainingError(
             "sync canary: the engine's log-probabilities differ by only "
@@ -70,11 +71,11 @@ def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[st
 
 
 def sync_tolerance(dtype: torch.dtype, largest: float, layers: int) -> float:
-    """Return the tolerance between log-probs of two implementations that compute in `dtype`.
+    """Return the tolerance for the difference in log-probs of two implementations in `dtype`.
 
-    A model adds to its hidden states twice per layer and rounds each sum. The errors accumulate
-    like a random walk, so the sum of n errors is about sqrt(n) times one error; see Higham and Mary
-    2019, "A New Approach to Probabilistic Rounding Error Analysis",
+    Each layer adds two terms to the hidden states, and each sum is rounded. The rounding errors
+    accumulate like a random walk: the sum of n errors is about sqrt(n) times one error. See Higham
+    and Mary 2019, "A New Approach to Probabilistic Rounding Error Analysis",
     https://doi.org/10.1137/18M1226312. One rounding changes a logit by up to about eps * largest.
     For a random model of Qwen2.5-1.5B's shape (largest logit 3.8), the tolerance is 0.22; the
     difference on an H100 was 0.07.

@@ -68,8 +68,8 @@ class Collector:
                 round, step).
 
         Returns:
-            Groups in the order of `tasks`, each with its trajectories by rollout index. They do not
-            depend on the number of episodes in flight.
+            One list per task, with the task's trajectories by rollout index. The trajectories do
+            not depend on the number of episodes in flight.
 
         Raises:
             UserError: a task's opening text leaves no room for a reply, or `check_group` fails.
@@ -91,11 +91,11 @@ class Collector:
         """Play an episode from each start; return the trajectories in the order of the starts.
 
         The engine's capacity limits the number of episodes in flight. Starts in the same trajectory
-        should be adjacent: the trajectory is then replayed only once, and prefilled only once if
-        the engine can hold texts.
+        should be adjacent. The trajectory is then replayed only once and, if the engine can hold
+        texts, prefilled only once.
 
         Raises:
-            ReplayError: the environment answered differently when a turn was replayed.
+            ReplayError: a replayed turn had a different result than in the recording.
             UserError: the tokens before the first new reply leave no room for the reply.
         """
         waiting = deque(enumerate(starts))
@@ -118,7 +118,8 @@ class Collector:
                     self._close(episode)
                 else:
                     branching.leave(episode.start)
-                # Keep only as many environments as can be in use, because forks add many more.
+                # Keep at most `capacity` idle environments. Episodes that start with a forked
+                # environment would otherwise add many more.
                 if len(self._idle_envs) < self.engine.capacity:
                     self._idle_envs.append(episode.env)
                 finished[name] = episode.trajectory
@@ -167,7 +168,7 @@ class Collector:
                 f"{trajectory.name} turn {number}: the engine's log-probabilities are not finite"
             )
         action = self._conversation.command(completion.token_ids)
-        # Fingerprints are not needed for continuations, because only their return is used.
+        # Continuations need no fingerprints, because only their return is used.
         state, commands = episode.env.situation() if episode.start.before is None else ("", "")
         start = len(trajectory.token_ids)
         trajectory.token_ids.extend(completion.token_ids)
@@ -193,8 +194,8 @@ class Collector:
         episode.observation = step.observation
         if step.done:
             return False
-        # Append the closing token of a truncated reply outside of its span, because the policy did
-        # not sample it.
+        # A truncated reply has no closing token. Append one outside of the reply's span, because
+        # the policy did not sample it.
         answer = [self._conversation.end_id] if completion.overlong else []
         answer += self._conversation.observation(step.observation.text)
         if len(trajectory.turns) >= episode.start.last_turn:
@@ -208,7 +209,7 @@ class Collector:
 
 
 def check_group(env: TextEnv, group: Sequence[Trajectory]) -> None:
-    """Raise UserError if equal actions had different results in two episodes."""
+    """Raise UserError if two episodes had different results after the same actions."""
     known: dict[tuple[str, ...], tuple] = {}
     for trajectory in group:
         actions = [turn.action for turn in trajectory.turns]
@@ -225,7 +226,7 @@ def check_group(env: TextEnv, group: Sequence[Trajectory]) -> None:
 
 
 def check_progress(trajectory: Trajectory) -> None:
-    """Raise UserError unless the progress of all turns sums to a value in [-1, 1].
+    """Raise UserError unless the trajectory's progress sums to a value in [-1, 1].
 
     Progress is the change of a potential between 0 and 1.
     """

@@ -11,7 +11,7 @@ from hgrpo.rollout.branching import Start
 from hgrpo.rollout.collector import Collector
 from hgrpo.trajectories.trajectory import Trajectory
 
-# Log columns: numbers of continuations, and of their new replies, replayed turns and tokens.
+# Log columns: counts of continuations, of new replies, of replayed turns and of tokens.
 COUNTS = ("cf_branches", "cf_replies", "cf_replayed_turns", "cf_tokens")
 
 
@@ -41,13 +41,13 @@ class Continuations:
         The return of a continuation includes the rewards of the replayed turns before its point.
 
         Args:
-            horizon: maximum number of new turns; None: limited only by the turn cap.
+            horizon: maximum number of new turns. If None, only the turn cap is the limit.
 
         Returns:
             The return of every continuation, float64 [len(points), each].
 
         Raises:
-            ReplayError: the environment answered differently when a turn was replayed.
+            ReplayError: a replayed turn had a different result than in the recording.
         """
         starts = [self._start(point, n, horizon) for point in points for n in range(each)]
         played = self._collector.play(starts)
@@ -62,7 +62,7 @@ class Continuations:
         return returns.reshape(len(points), each)
 
     def report(self) -> dict[str, float]:
-        """Return the counts since the last report, by the names in `COUNTS`."""
+        """Return the counts since the last call, keyed by `COUNTS`."""
         counts, self._counts = self._counts, Counter(dict.fromkeys(COUNTS, 0))
         return dict(counts)
 

@@ -35,8 +35,8 @@ class Request:
         prefix: all tokens of the conversation so far.
         stream: key of the conversation's random stream. The random number for a token depends on
             this key and the token's position, not on the rest of the batch.
-        text: id of a text that a `HoldsTexts` engine holds and that starts with `prefix`, or None.
-            Allowed only in the first request of a conversation.
+        text: id of a text that the engine holds (see `HoldsTexts`), or None. `prefix` must be the
+            beginning of this text. Only the first request of a conversation may have a text.
     """
 
     conversation: int
@@ -54,9 +54,9 @@ class Completion:
         logprobs: log-probability of each token of `token_ids`.
         overlong: whether the reply was truncated at `Sampling.max_tokens`.
         embedding: float32 [hidden size], mean of the last layer's hidden states over the previous
-            reply's closing token, the observation, and this reply without its closing token, which
-            the engine processes with the next observation. None if the engine does not compute
-            embeddings, or if the conversation started with a held text.
+            reply's closing token, the observation, and this reply. It does not include this reply's
+            closing token, which is processed with the next observation. None if the engine does not
+            compute embeddings, or if the conversation started with a held text.
     """
 
     conversation: int
@@ -102,15 +102,16 @@ class RolloutEngine(Protocol):
         """Close a conversation and free its cache slot."""
 
     def sleep(self) -> None:
-        """Free memory for the trainer until `load_weights`, if possible; may drop conversations."""
+        """Free memory until the next `load_weights`, if possible; this may drop conversations."""
 
 
 @runtime_checkable
 class HoldsTexts(Protocol):
-    """An engine in which many conversations can share the KV cache of a text that they start with.
+    """An engine in which conversations can share the KV cache of a text.
 
-    The engine processes the text once. A held text takes the slot of one conversation. Engines with
-    automatic prefix caching do not need this protocol.
+    The engine processes the text once and holds its cache, from which conversations can start. A
+    held text takes the slot of one conversation. Engines with automatic prefix caching do not need
+    this protocol.
     """
 
     def hold(self, text: int, tokens: list[int]) -> None:

@@ -1,4 +1,4 @@
-"""Plug-in interface of rollout engines; an engine has the name of its folder in this package."""
+"""Plug-in interface of rollout engines. The name of an engine is that of its folder here."""
 
 import pkgutil
 from abc import ABC, abstractmethod
@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 
 
 class EngineKind(ABC):
-    """Base class of plug-ins: each engine's folder defines `ENGINE`, an instance of a subclass.
+    """Base class of rollout engine plug-ins.
 
-    The folder's `__init__.py` must not import torch at the top level, because it is imported to
-    read a study. Methods import their dependencies locally.
+    The `__init__.py` of an engine's folder defines `ENGINE`, an instance of a subclass. It must not
+    import torch at the top level, because it is imported to read a study. Methods import their
+    dependencies locally.
 
     Attributes:
-        Settings: pydantic model of the keys besides `kind` in the study's section `engine`; no keys
-            by default.
+        Settings: pydantic model of the keys other than `kind` in a study's section `engine`; by
+            default, there are none.
         plays_saved_weights: whether the engine computes with exactly the saved weights, so that
             evaluations do not have to compare its log-probs with the trainer's.
     """

@@ -54,10 +54,10 @@ def integers(
 
 
 def pick(logprobs: Tensor, draws: Tensor) -> Tensor:
-    """Sample an action per draw by inverse transform, int64 in the shape of `draws`.
+    """Sample one action per draw by inverse transform sampling, int64 with the shape of `draws`.
 
     Args:
-        logprobs: log-probs of V actions, [..., V]; the other axes are broadcast.
+        logprobs: log-probs of V actions, [..., V]; the axes before V are broadcast with `draws`.
         draws: [...] in [0, 1).
     """
     passed = logprobs.exp().cumsum(-1) <= draws.unsqueeze(-1)

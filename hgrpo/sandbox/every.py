@@ -1,6 +1,6 @@
 """Enumerates all token sequences of a given length, and builds their prefix tree.
 
-If a net scores the tree instead of the sequences, it computes each shared prefix only once. For
+A net that processes the tree computes each prefix only once, even if many sequences share it. For
 example, the nine sequences of two tokens from a vocabulary of three have only three prefixes.
 """
 
@@ -23,9 +23,11 @@ class Tree:
     Attributes:
         tokens: last token of each of the M prefixes, int64 [M].
         depths: number of tokens before this last token, int64 [M].
-        hidden: attention mask, bool [M, M]; [i, j] is False if prefix j is prefix i or its start.
-        paths: number of the prefix before each token of each of the O sequences, int64
-            [O, length]. The empty prefix is 0, and the prefixes in `tokens` are 1 to M.
+        hidden: attention mask, bool [M, M]; [i, j] is False if prefix i starts with prefix j or
+            equals it.
+        paths: for each token of each of the O sequences, the number of the prefix before the token,
+            int64 [O, length]. Number 0 is the empty prefix, and 1 to M are the prefixes in
+            `tokens`.
     """
 
     tokens: Tensor
@@ -37,7 +39,8 @@ class Tree:
     def of(cls, vocabulary: int, length: int) -> "Tree":
         """Build the tree of the sequences `every(vocabulary, length)`."""
         counts = [vocabulary**size for size in range(1, length)]
-        # Prefixes of equal length are numbered so that the tokens are the digits of the number.
+        # Prefixes of equal length are numbered. The digits of a number, in base `vocabulary`, are
+        # the prefix's tokens.
         numbers = torch.cat([torch.arange(count) for count in [*counts, 0]])
         depths = torch.arange(length - 1).repeat_interleave(torch.tensor(counts, dtype=torch.int64))
         apart = depths.unsqueeze(1) - depths

@@ -24,11 +24,11 @@ def clip_rows(gradients: Tensor, largest: float) -> tuple[Tensor, Tensor]:
 
 
 class Adam:
-    """Kingma and Ba 2015, "Adam: A Method for Stochastic Optimization",
-    https://arxiv.org/abs/1412.6980, for weights [S, P], with PyTorch's defaults.
+    """Adam for the weights [S, P] of stacked seeds, with PyTorch's default hyperparameters.
 
-    Adam is elementwise, so one fused pass over all rows updates all seeds. Training of an inactive
-    seed must not resume, because its moments are updated while it is inactive.
+    See Kingma and Ba 2015, "Adam: A Method for Stochastic Optimization",
+    https://arxiv.org/abs/1412.6980. Adam is elementwise, so one fused pass updates all seeds. An
+    inactive seed's moments are still updated, so its training must not resume.
     """
 
     def __init__(self, weights: Tensor, lr: float):
@@ -36,7 +36,7 @@ class Adam:
 
     @torch.no_grad()
     def step(self, gradients: Tensor, active: Tensor) -> None:
-        """Update the weights in place, except for seeds that are not `active`, bool [S]."""
+        """Update the weights of the active seeds in place; `active` is bool [S]."""
         weights, stopped = self._weights, ~active
         held = weights[stopped]
         weights.grad = gradients
@@ -46,7 +46,7 @@ class Adam:
 
 @dataclass(frozen=True)
 class Update:
-    """The detached term of an update, its gradient [S, P], and the norms [S] before clipping."""
+    """An update: its detached term, its gradient [S, P], and the norms [S] before clipping."""
 
     term: Term
     gradient: Tensor
@@ -69,9 +69,10 @@ class Learner:
 
     @property
     def leaf(self) -> Tensor:
-        """The current weights, as the tensor with respect to which the next update differentiates.
+        """The current weights, as a tensor that requires gradients.
 
-        The loss of the next update may reuse results that were computed from this tensor.
+        The next update differentiates its loss with respect to this tensor, so the loss may reuse
+        results that were computed from it.
         """
         if self._leaf is None:
             self._leaf = self.weights.detach().requires_grad_()

@@ -134,13 +134,13 @@ def test_results_of_an_earlier_run_of_the_study_are_refused(tmp_path):
         study.turns("Mine", 11, 3)
     for read in (lambda: study.train_log("Other", 11), lambda: study.turns("Other", 11, 2)):
         with pytest.raises(
-            UserError, match="round_2/.*played with a different alpha, training than"
+            UserError, match="round_2/.*: alpha, training: the round was played with other"
         ):
             read()
     for name, value in (("env", {**env, "turn_cap": 9}), ("rounds", 1)):
         changed = json.dumps(config | {name: value})
         (tmp_path / "config.yaml").write_text(changed, encoding="utf-8")
-        with pytest.raises(UserError, match="different env than|no round 2, only 1"):
+        with pytest.raises(UserError, match="json: env: the round was|no round 2, only 1"):
             results.load(tmp_path).turns("Mine", 11, 2)
     with pytest.raises(UserError, match="there is no such trained arm"):
         study.train_log("Gone", 11)

@@ -18,7 +18,8 @@ __all__ = ["Settings", "make"]
 def make(settings: Settings, context: Context) -> "JudgeCredit":
     """Create the assigner, which caches answers in `judge.sqlite` in the context's `cache_dir`.
 
-    Packages that only judges use are imported locally, because reading a study imports this module.
+    Packages that only judges require are imported in this function, because this module is also
+    imported to read a study.
 
     Raises:
         UserError: the API key, the environment's judge text or `cache_dir` is missing, the judge is

@@ -13,8 +13,8 @@ _COUNTS = (
     *(f"fallback_{reason}" for reason in FALLBACKS),
 )
 
-# Constants for deliberately high estimates of costs. Actually, English text has more than 4 bytes
-# per token, and an entry of the answer has about 12 tokens.
+# Constants for deliberately high estimates of costs. Typical values are over 4 bytes per token of
+# English text, and 12 tokens per entry of an answer.
 _BYTES_PER_TOKEN = 3
 _TOKENS_PER_ENTRY = 32
 _TOKENS_AROUND = 64
@@ -26,7 +26,7 @@ _SET_ASIDE = f"""UPDATE spend SET calls = calls + 1, dollars = dollars + :aside 
 
 
 def output_limit(prompt: Prompt, settings: Settings) -> int:
-    """Return the maximum output tokens of a call, for one entry per turn and `thinking_tokens`."""
+    """Return the output token limit of a call: one entry per turn, and `thinking_tokens`."""
     return _TOKENS_AROUND + _TOKENS_PER_ENTRY * sum(prompt.turns) + settings.thinking_tokens
 
 
@@ -39,8 +39,9 @@ class Account:
     then remains reserved, and is also counted as `dollars_unconfirmed`.
 
     The caps apply to all jobs of a study together. A single SQL statement checks them and updates
-    the totals, so that parallel jobs cannot jointly exceed a cap. Reservations of killed jobs
-    remain. Accounts are thread-safe. All methods raise UserError if the database cannot be used.
+    the totals, so that parallel jobs cannot jointly exceed a cap. The reservation of a killed job
+    is never removed. Accounts are thread-safe. All methods raise UserError if the database cannot
+    be used.
     """
 
     def __init__(self, settings: Settings, database: Database):
@@ -55,7 +56,7 @@ class Account:
         )
 
     def begin(self, prompt: Prompt, retry: bool) -> float:
-        """Count a call that is about to start; return the reserved dollars. CallError at a cap."""
+        """Reserve dollars for the next call and return them; CallError if a cap is reached."""
         size = sum(len(message["content"].encode()) for message in prompt.messages)
         longest = Usage(size // _BYTES_PER_TOKEN, output_limit(prompt, self._settings))
         aside = self._cost(longest)
@@ -64,7 +65,7 @@ class Account:
         return aside
 
     def answered(self, aside: float, usage: Usage | None) -> None:
-        """Replace the estimate `aside` with the actual cost, unless `usage` is None."""
+        """Replace the reserved dollars `aside` with the cost, unless `usage` is None."""
         if usage is None:
             self.count(dollars_unconfirmed=aside)
             return
@@ -73,7 +74,7 @@ class Account:
         self.count(dollars=dollars, **vars(usage))
 
     def count(self, **amounts: float) -> None:
-        """Add each amount to the count of the same name in the report."""
+        """Add amounts to counts of the report, given as name=amount."""
         with self._lock:
             for name, amount in amounts.items():
                 self._counts[name] += amount
@@ -86,7 +87,7 @@ class Account:
         return counts
 
     def set_aside(self, dollars: float) -> None:
-        """Count a call and its estimated cost `dollars`; CallError if this would exceed a cap."""
+        """Reserve a call and its estimated cost; CallError if this would exceed a cap."""
         caps = {"max_calls": self._settings.max_calls, "max_dollars": self._settings.max_dollars}
         if self._database.execute(_SET_ASIDE, {"aside": dollars} | self._judge | caps):
             return
@@ -100,7 +101,7 @@ class Account:
         )
 
     def settle(self, aside: float, dollars: float) -> None:
-        """Replace the dollars reserved for a call by its cost, which is 0 if it was refused."""
+        """Replace the reserved dollars `aside` with the cost. The cost of a refused call is 0."""
         if dollars != aside:
             self._database.execute(
                 f"UPDATE spend SET dollars = dollars + (:dollars - :aside) WHERE {_HERE}",

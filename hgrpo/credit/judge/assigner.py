@@ -30,8 +30,8 @@ class JudgeCredit(CreditAssigner):
     """Computes credit from a judge's scores.
 
     Trajectories without turns are not judged. Only questions that are not in the cache are sent to
-    the judge, and every new judgement is cached. If a call fails, its trajectories are counted by
-    the reason for the failure.
+    the judge, and every new judgement is cached. Trajectories without a judgement are counted by
+    the reason for the failed call.
     """
 
     settings: Settings
@@ -72,7 +72,7 @@ class JudgeCredit(CreditAssigner):
         return results
 
     def report(self) -> dict[str, float]:
-        """Return the increases of counts since the last report; names have the prefix `judge_`."""
+        """Return counts since the last report, under names with the prefix `judge_`."""
         row = {f"judge_{name}": value for name, value in self._since_report().items()}
         row["judge_fallback_share"] = row["judge_fallbacks"] / max(1, row["judge_judged"])
         self._reported = self.account.report()
@@ -95,7 +95,7 @@ class JudgeCredit(CreditAssigner):
         return questions
 
     def _answers(self, questions: list[Question]) -> dict[str, Judgement | CallError]:
-        """Map question keys to answers. Identical questions share a call, but all are counted."""
+        """Return answers by question key. Identical questions are sent to the judge only once."""
         distinct = {question.key: question for question in questions}
         known = {key: self.cache.get(question) for key, question in distinct.items()}
         unknown = {key: distinct[key] for key, answer in known.items() if answer is None}
@@ -118,8 +118,8 @@ class JudgeCredit(CreditAssigner):
     ) -> None:
         failed: Counter[str] = Counter()
         judged = hits = 0
-        # Show only these messages, because other messages contain server text that may include the
-        # API key.
+        # Show only messages about malformed answers. Other messages contain text from the server,
+        # which may include the API key.
         errors = [answer for answer in answers.values() if isinstance(answer, CallError)]
         malformed = {str(error) for error in errors if error.reason == "malformed"}
         for question in questions:
@@ -133,8 +133,8 @@ class JudgeCredit(CreditAssigner):
                 hits += size
         fallbacks = {f"fallback_{reason}": count for reason, count in failed.items()}
         self.account.count(judged=judged, cache_hits=hits, fallbacks=failed.total(), **fallbacks)
-        # Check all groups of the step so far, because with dynamic sampling, this call may have few
-        # groups, and several failures among few groups may be chance.
+        # Compute the share over all groups of the step so far. With dynamic sampling, a call may
+        # have so few groups that a few failures would exceed the limit.
         step, limit = self._since_report(), self.settings.fallback_limit
         if step["fallbacks"] > limit * step["judged"]:
             shares = ((name, step[f"fallback_{name}"]) for name in FALLBACKS)

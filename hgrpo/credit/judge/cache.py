@@ -1,4 +1,4 @@
-"""SQLite cache of judges' answers and their total cost, shared by all jobs of a study.
+"""SQLite cache of judges' answers and of total costs, shared by all jobs of a study.
 
 The cache stores raw scores, because credit also depends on the return and on the group. The file
 uses SQLite's write-ahead log, so that readers do not block. This requires that all processes run on
@@ -89,7 +89,7 @@ class Database:
         connection = sqlite3.connect(
             self.path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
         )
-        # Retry, because SQLite's busy timeout does not apply to changes of the journal mode.
+        # Retry, because SQLite's busy timeout does not apply when the journal mode is changed.
         patiently = Retrying(
             retry=retry_if_exception(_is_busy),
             stop=stop_after_delay(_BUSY_S),
@@ -125,9 +125,10 @@ class Question:
     """All inputs of a judgement.
 
     Attributes:
-        version: versions of the prompt and the primer and, for the offline rubric, of its rules.
-        endpoint: the judge's `base_url`, because the same model name may refer to another model at
-            another address.
+        version: version of the prompt and of the environment's primer; for the offline rubric, also
+            of its rules.
+        endpoint: the judge's `base_url`. It is included because servers may use one name for
+            different models.
         trajectories: the trajectories in the prompt, in order.
     """
 
@@ -145,13 +146,13 @@ class Question:
 
     @property
     def judge(self) -> tuple[object, ...]:
-        """All fields except for the trajectories, which identify the judge."""
+        """The fields that identify the judge, i.e. all fields except for the trajectories."""
         prompt = self.environment, self.variant, self.version
         return *prompt, self.endpoint, self.model, float(self.temperature)
 
     @cached_property
     def key(self) -> str:
-        """SHA-256 (hex) of all fields. Of the trajectories, only data in the prompt is hashed."""
+        """SHA-256 (hex) of all fields; for trajectories, only of the data in the prompt."""
         content = [*self.judge, [_content(trajectory) for trajectory in self.trajectories]]
         return hashlib.sha256(json.dumps(content).encode("ascii")).hexdigest()
 

@@ -1,8 +1,8 @@
 """Judge that calls a language model at an OpenAI-compatible HTTP address.
 
-tenacity retries failed calls instead of the openai client, so that every request is counted and
-checked against the caps. The timeout is that for connecting and for each wait for data. A whole
-call may take longer.
+Failed calls are retried with tenacity and not by the openai client, so that every request is
+counted and checked against the caps. The timeout applies to the connection and to each wait for
+data. A whole call may therefore take longer than the timeout.
 """
 
 import ipaddress
@@ -121,7 +121,7 @@ class EndpointJudge:
             self._account.answered(aside, None)
             failure = CallError("connection", str(error.__cause__ or error))
         except (openai.OpenAIError, ValueError, RecursionError):
-            # ValueError: the body is not JSON, but the header claims that it is. RecursionError:
+            # ValueError: the body is not JSON, although the header declares JSON. RecursionError:
             # the JSON is nested too deeply.
             self._account.answered(aside, None)
             failure = CallError("malformed", "the answer is not a chat completion")
@@ -152,7 +152,6 @@ class EndpointJudge:
         return min(max(backoff(state), wish), _LONGEST_PAUSE_S)
 
     def _warn(self, failure: CallError) -> None:
-        """Log the first failure for each reason; the account counts all failures."""
         if failure.reason in self._warned:
             return
         self._warned.add(failure.reason)
@@ -177,7 +176,7 @@ def _retry_after(error: openai.APIStatusError) -> float:
         return 0.0
 
 
-# The client does not validate answers, and returns a string if an answer is not JSON.
+# The openai client does not validate answers. It returns a string if an answer is not JSON.
 def _content_and_model(completion: object) -> tuple[str, str]:
     try:
         content, model = completion.choices[0].message.content, completion.model

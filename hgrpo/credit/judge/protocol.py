@@ -1,8 +1,8 @@
-"""Prompts for judges, and the interface of a judge, which returns scores or the cause of a failure.
+"""Prompts for judges, and the interface of judges.
 
-A prompt contains the goal, every turn and the outcome, without truncation. Each of them is a JSON
-object on a separate line, so that text from the game or the agent cannot be mistaken for another
-turn or an instruction.
+A prompt contains the goal, every turn and the outcome, without truncation. The goal, each turn and
+the outcome are JSON objects on separate lines, so that text from the game or the agent cannot be
+mistaken for another turn or an instruction.
 """
 
 import json
@@ -13,8 +13,8 @@ from typing import Protocol
 from hgrpo.credit.judge.settings import Variant
 from hgrpo.trajectories.trajectory import Trajectory
 
-# Version of the prompt, which is part of the cache's key. Increase it if the text of the prompt
-# changes. Environments' primers have separate versions, `JudgeText.primer_version`.
+# Version of the prompt, which is part of the cache keys. Increase it if the text of the prompt
+# changes. The primers of environments have their own versions, `JudgeText.primer_version`.
 PROMPT_VERSION = "3"
 
 _SYSTEM = (
@@ -59,7 +59,7 @@ class Prompt:
 def prompt(
     environment: str, primer: str, trajectories: Sequence[Trajectory], variant: Variant
 ) -> Prompt:
-    """Create the prompt to score trajectories of one task, which have at least one turn each."""
+    """Create the prompt to score trajectories of one task. Each must have at least one turn."""
     turns = tuple(len(trajectory.turns) for trajectory in trajectories)
     lines = [primer]
     if variant == "group":
@@ -87,7 +87,7 @@ def prompt(
 
 
 def answer_format(variant: Variant) -> dict:
-    """Return the `response_format` of a call, a strict JSON schema for the variant.
+    """Return the `response_format` of a call, which is a strict JSON schema.
 
     The schema does not limit lengths or scores, because servers would have to compile a new schema
     for every length, and some servers do not support limits. `scores.parse` checks lengths and
@@ -123,7 +123,7 @@ def _object(**properties: dict) -> dict:
 class CallError(Exception):
     """Failure of a call to a judge.
 
-    `reason` is one of `FALLBACKS`. `retry_after` is the wait in seconds that the server requested,
+    `reason` is one of `FALLBACKS`. `retry_after` is the wait in seconds that the server asked for,
     or 0.
     """
 

@@ -18,7 +18,7 @@ from hgrpo.errors import UserError
 from hgrpo.games.environment import JudgeText
 
 if TYPE_CHECKING:
-    # Imported for types only, because it imports tenacity, which the judge server must not require.
+    # Imported only for type checking, because the judge server must not require tenacity.
     from hgrpo.credit.judge.accounting import Account
 
 _BYTES_PER_TOKEN = 4
@@ -61,7 +61,7 @@ class RubricJudge:
 
 @dataclass
 class Record:
-    """One trajectory of a prompt: a pair (observation, action) for every turn."""
+    """A trajectory in a prompt: for every turn, a pair (observation, action)."""
 
     turns: list[tuple[str, str]] = field(default_factory=list)
     completed: bool = False

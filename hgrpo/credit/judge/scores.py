@@ -35,7 +35,7 @@ def parse(text: str, turns: Sequence[int]) -> Scores:
     answer = text.rpartition("</think>")[2].partition("<think>")[0]
     try:
         values = list(_values(_TRAILING_COMMA.sub(r"\1", answer)))
-        # Some answers have one object per turn without an enclosing list.
+        # Some answers contain one object per turn, but no list around these objects.
         results = [_read(value, turns) for value in [*values, values]]
     except RecursionError:
         raise CallError("malformed", "the answer is nested too deeply") from None
@@ -108,7 +108,7 @@ def _values(text: str) -> Iterator[object]:
 
 
 def _read(value: object, turns: Sequence[int]) -> list[list] | CallError:
-    """Return the scores in a JSON value, or a CallError unless it has one entry per turn."""
+    """Return the scores in a JSON value, or a CallError if it does not have one entry per turn."""
     entries = list(_entries(value))
     if any(type(number) is not int for place, _ in entries for number in place):
         return CallError("malformed", "an index is not an integer")
@@ -164,5 +164,5 @@ def _in_range(score: object) -> float:
     return float(score)
 
 
-# Decode NaN and Infinity as None, which is rejected later, because it is not a number.
+# Decode NaN and Infinity as None. `_in_range` rejects None, because it is not a number.
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=lambda name: None)

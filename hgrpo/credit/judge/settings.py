@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 from hgrpo.credit.settings import SumsTo
 from hgrpo.credit.to_go import ToGoSettings
 
-# OpenAI's list prices, so that a method file must only set the model. All models in this list
+# With OpenAI's list prices, a method file only has to set the model. All models in this list
 # support a temperature and a strict JSON schema. Dated snapshots may have different prices.
 OPENAI = "https://api.openai.com/v1"
 AS_OF = "2026-08"
@@ -35,11 +35,11 @@ Normalisation = Literal["centred", "share"]
 
 
 class Settings(ToGoSettings):
-    """The judge's model, calls, prices, caps and limits.
+    """Model and server of the judge, and limits on calls and cost.
 
-    The caps `max_calls` and `max_dollars` apply to a study's calls to one model at one address,
-    summed over seeds, rounds, methods and resumed runs. Cached answers do not count.
-    `max_calls: 0` allows only cached answers. A cap of null means that there is no cap.
+    The caps `max_calls` and `max_dollars` apply to the calls of a study to one model at one
+    address, summed over seeds, rounds, methods and resumed runs. Answers from the cache do not
+    count. `max_calls: 0` allows only cached answers, and null means no cap.
     """
 
     # Hide values in errors, because a user may put the API key itself into `api_key_env`.
@@ -122,7 +122,7 @@ class Settings(ToGoSettings):
 
     @property
     def environment_variables(self) -> Mapping[str, str]:
-        """Map the API key's variable to an error message, used if it is not set; {} if no key."""
+        """Map the API key's variable to the error message if it is unset; {} without a key."""
         if self.base_url == SERVICE or self.api_key_env is None:
             return {}
         return {
@@ -132,7 +132,7 @@ class Settings(ToGoSettings):
         }
 
     def outside_calls(self, groups: int, rollouts: int) -> str:
-        """Describe the maximum number of calls to the server, without retries, and the caps."""
+        """Describe the caps, and the maximum number of calls to the server without retries."""
         if self.base_url == SERVICE:
             return ""
         calls = groups * (rollouts if self.variant == "trajectory" else 1)
@@ -153,7 +153,7 @@ class Settings(ToGoSettings):
             return section
         model, base_url = section.get("model"), section.get("base_url", OPENAI)
         if not isinstance(model, str) or not isinstance(base_url, str):
-            # Avoid an additional error about prices, because validation reports the wrong type.
+            # Validation reports the wrong type, so avoid an additional error about missing prices.
             return dict.fromkeys(_PRICES, 0.0) | {"max_calls": None} | dict(section)
         if base_url == SERVICE and model != RUBRIC:
             raise ValueError(

@@ -8,7 +8,7 @@ With `mixture: sum`, turn t of a rollout gets
 
     advantage_t = w_traj * A_traj + sum_j w_j * norm_j(credit_j(value_j(graph(key_j))))
 
-Not supported are:
+The following are not supported:
 - TIGPO's memory of earlier updates and its task scheduler (https://arxiv.org/abs/2609.03383)
 - clusters that depend on the order of rollouts
 - learned scores
@@ -27,10 +27,7 @@ __all__ = ["Settings", "make"]
 
 
 def make(settings: Settings, context: Context) -> "StateGraphCredit":
-    """Create the assigner.
-
-    The import is local, because scipy is not required to read a study.
-    """
+    """Create the assigner; imports scipy, which is not required to read a study."""
     from hgrpo.credit.state_graph.assigner import StateGraphCredit
 
     return StateGraphCredit(settings, context)

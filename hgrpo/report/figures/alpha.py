@@ -145,7 +145,6 @@ def alpha_table(
 
 
 def _by_run(comparison: Comparison, logs: pd.DataFrame, method: str) -> pd.DataFrame:
-    """One row per seed of the arm, with the three quantities that are plotted against alpha."""
     runs = _of(logs, method).groupby("seed")
     table = runs[["mean_abs_token_adv"]].mean()
     table["dead_share"] = runs["dead_groups"].sum() / runs["n_groups"].sum()
@@ -160,7 +159,6 @@ def _of(table: pd.DataFrame, method: str) -> pd.DataFrame:
 def _draw_values(
     ax: Axes, table: pd.DataFrame, column: str, runs: Mapping[str, pd.DataFrame], arms: Arms
 ) -> None:
-    """Plot a line with a dot per alpha, and mark single seeds if there are several."""
     ax.plot(table["alpha"], table[column], color=MUTED, linewidth=1, zorder=1)
     for name, value, alpha in zip(table["method"], table[column], table["alpha"], strict=True):
         arm, seeds = arms[name], runs[name][column]

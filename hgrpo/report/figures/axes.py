@@ -1,4 +1,4 @@
-"""Draws the arms along a study axis: endpoint, and dependence of replies on prompts."""
+"""Draws the arms that vary one setting: endpoint, and dependence of replies on prompts."""
 
 from collections.abc import Mapping, Sequence
 
@@ -72,11 +72,11 @@ def axis_figure(
 def axis_table(
     comparison: Comparison, stops: pd.DataFrame, collapse: pd.DataFrame | None, axis: Mapping
 ) -> pd.DataFrame:
-    """One row for each value.
+    """One row for each value of the axis.
 
     Columns: value, method, endpoint with its interval, seeds, and failed, the number of runs
-    stopped by a rule. If `collapse` is given, each metric of `COLLAPSE` adds <name>_first and
-    <name>_last, its means over seeds before the first update and at the last step.
+    stopped by a rule. With `collapse`, each metric in `COLLAPSE` has two more columns with means
+    over seeds: <name>_first before the first update, and <name>_last at the last step.
     """
     greedy = comparison.methods[comparison.methods["temperature"] == 0].set_index("method")
     failed = stops.loc[stops["status"] == _FAILED, "method"].value_counts()

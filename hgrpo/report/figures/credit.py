@@ -17,12 +17,13 @@ _TITLE = 130  # maximum length of a title in characters; longer goals are trunca
 POSITIVE, NEGATIVE = "#3a86c8", "#e07b00"
 LONGEST = 16  # maximum number of turns for a legible plot
 COLOURS = LinearSegmentedColormap.from_list("credit", [NEGATIVE, PAPER, POSITIVE])
-# Maximum numbers of columns for numbers in the cells, and for horizontal column names.
+# With more columns than `MOST_NUMBERED`, cells have no numbers. With more columns than
+# `MOST_ABREAST`, column names are not horizontal.
 MOST_NUMBERED, MOST_ABREAST = 6, 4
 # Cells stay light in the dark theme, so their text must stay dark. Unlike INK and MUTED, these
 # colours are not replaced by the theme.
 CELL_INK, CELL_MUTED = "#23272e", "#6b727c"
-# Columns in the plots of trajectories that the arm itself played.
+# Columns in the plots of an arm's own trajectories.
 OWN = ("credit", "advantage", "progress")
 GAP = "\u00a0" * 3  # no-break spaces, because browsers collapse ordinary spaces
 

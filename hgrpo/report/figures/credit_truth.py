@@ -12,7 +12,7 @@ from hgrpo.report.style import GRID, INK, MUTED, PAPER, Drawing, canvas, cell_ro
 _SECTION = "truth"
 _COLOURS = ("#9aa3ad", "#0072b2", "#d55e00", "#009e73")
 _MARKERS = ("o", "s", "D", "^")
-# Number of turns with separate columns in the figure of sign errors.
+# Turns up to this number have separate columns in the figure of sign errors.
 _TURNS = 12
 
 
@@ -71,9 +71,9 @@ def closest(table: pd.DataFrame) -> Drawing:
 
 
 def updates(table: pd.DataFrame) -> Drawing:
-    """Plot the cosine of methods' updates with the true update against the groups per update.
+    """Plot each method's cosine with the true update, against the number of groups per update.
 
-    `table` is the rows of truth_gradients.csv for one policy.
+    `table` has the rows of truth_gradients.csv for one policy.
     """
     methods = table[(table["method"] != TRUTH) & (table["groups"] <= table["of_groups"])]
     figure, axes = canvas(height=3.8)
@@ -115,7 +115,7 @@ def updates(table: pd.DataFrame) -> Drawing:
 def mistakes(table: pd.DataFrame) -> Drawing:
     """Plot sign accuracy by turn number and by kind of action, as a heat map.
 
-    `table` is the rows of truth_errors.csv for one policy.
+    `table` has the rows of truth_errors.csv for one policy.
     """
     labels = table.drop_duplicates("method").set_index("method")["label"]
     turns = table[table["by"] == "turn"]
@@ -195,7 +195,7 @@ def _prices(ax: Axes, ranked: pd.DataFrame) -> None:
 
 
 def _ranking(ranked: pd.DataFrame) -> str:
-    """Sentences on the closest method, and on those that do not beat shuffled ground truth."""
+    """Name the method closest to the truth, and methods not better than the shuffled truth."""
     known = ranked.dropna(subset="advantage_pearson")
     if known.empty:
         return "The advantages of all methods are constant."
@@ -211,7 +211,6 @@ def _ranking(ranked: pd.DataFrame) -> str:
 
 
 def _kinds(actions: pd.DataFrame) -> list[str]:
-    """Kinds of action, most common first, with the merged rest last."""
     turns = actions.groupby("key")["turns"].max()
     order = turns.sort_values(ascending=False, kind="stable").index
     return [key for key in order if key != OTHER] + [key for key in order if key == OTHER]

@@ -24,10 +24,10 @@ _RUN = {"markersize": 4, "linestyle": "none", "alpha": 0.7}
 
 
 def dose_response(comparison: Comparison, arms: Arms, doses: Mapping[str, float]) -> Drawing | None:
-    """Plot the endpoint, and the steps to each threshold, by the credit's correlation.
+    """Plot endpoint and steps to each threshold against the credit's correlation with the oracle's.
 
-    None if `doses`, from `hgrpo.evaluation.designs.doses`, is empty. Times are in trajectories if
-    arms differ in trajectories per step, or if steps are unknown.
+    None if `doses`, from `hgrpo.evaluation.designs.doses`, is empty. The unit is trajectories
+    instead of steps if the trajectories per step differ between arms, or if steps are unknown.
     """
     if not doses:
         return None
@@ -42,7 +42,7 @@ def dose_response(comparison: Comparison, arms: Arms, doses: Mapping[str, float]
     _draw(first, table[table["measure"] == ENDPOINT], "value", arms, doses)
     _title(first, f"Test: {endpoint_phrase(comparison)}")
     style.percent_axis(first.yaxis, MEASURES[score].unit)
-    # The limits include all means, which are between 0 and the end of training, but not intervals.
+    # The limits include all runs and therefore all means, but possibly not all intervals.
     slowest = times.loc[times["seed"].notna(), unit].max()
     for ax, level in zip(others, levels, strict=False):
         _draw(ax, times[times["threshold"] == level], unit, arms, doses)
@@ -70,7 +70,7 @@ def _title(ax: Axes, text: str) -> None:
 
 
 def _unit(table: pd.DataFrame) -> tuple[str, float | None]:
-    """Column of times, and the trajectories per step if the unit is steps."""
+    """Return the column with the times and, if this is steps, the trajectories per step."""
     times = table[table["measure"] == TRAJECTORIES]
     per_step = (times["value"] / times["steps"]).round(6).unique()
     if len(per_step) != 1 or np.isnan(per_step[0]):
@@ -81,7 +81,7 @@ def _unit(table: pd.DataFrame) -> tuple[str, float | None]:
 def _draw(
     ax: Axes, table: pd.DataFrame, column: str, arms: Arms, doses: Mapping[str, float]
 ) -> None:
-    """Draw a panel: a line with a band for the reference, a point with a bar per arm, and runs."""
+    """Draw the reference as a line with a band, each arm as a point with a bar, and single runs."""
     ends = ("lower", "upper") if column == "value" else (f"{column}_lower", f"{column}_upper")
     means, runs = table[table["seed"].isna()], table[table["seed"].notna()]
     reference = means[means["correlation"].isna()].iloc[0]

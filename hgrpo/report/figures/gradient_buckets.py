@@ -1,7 +1,7 @@
-"""Draws figures of one policy's buckets: deviations, norms, losses and norms per token.
+"""Draws figures of one policy by bucket of groups: deviations, gradient norms and losses.
 
 The figures are named as in RAGEN's script (https://github.com/mll-lab-nu/RAGEN). Unmeasured values
-are drawn as gaps, where RAGEN draws zeros.
+are drawn as gaps; RAGEN's script draws them as zeros.
 """
 
 from collections.abc import Callable, Sequence
@@ -49,7 +49,7 @@ def policy_name(method: str, steps: int) -> str:
     return f"{method}_step_{steps}"
 
 
-# Title of a panel, and the function to draw it from the rows and the name of a pass.
+# Title of a panel, and its drawing function, which takes axes, rows and the name of a pass.
 _Panel = tuple[str, Callable[[Axes, pd.DataFrame, str], None]]
 
 
@@ -123,7 +123,6 @@ def _parts(groups: pd.DataFrame) -> list[tuple[str, str, str, list[_Panel]]]:
 
 
 def _total_loss(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of a component `total`, whose loss is the weighted sum of those in `DRAWN`."""
     parts = rows[rows["component"].isin(list(DRAWN))]
     keys = ["pass", "bucket", "seed"]
     total = parts.groupby(keys, as_index=False, sort=False)["weighted_loss"].sum()
@@ -188,7 +187,7 @@ def _lines(component: str, ax: Axes, rows: pd.DataFrame, of_pass: str) -> None:
         lower, upper = (
             seed["coefficient"] * seed[f"corrected_{end}"] for end in ("lower", "upper")
         )
-        # Draw no bar towards an interval end that is on the wrong side of the estimate.
+        # If the estimate is outside its interval, draw the bar only towards the farther end.
         away = np.maximum([seed["weighted"] - lower, upper - seed["weighted"]], 0)
         look = {"color": colour, "marker": "o", "markersize": 3, "elinewidth": 0.8, "alpha": 0.7}
         ax.errorbar(seed["deviation"], seed["weighted"], yerr=away, **look)
@@ -203,7 +202,7 @@ def _bars(component: str, column: str, ax: Axes, rows: pd.DataFrame, of_pass: st
 
 
 def _roots(component: str, column: str, ax: Axes, rows: pd.DataFrame, of_pass: str) -> None:
-    """Draw the signed roots of a column of squared norms, for each seed and for the mean."""
+    """Draw norms as signed roots of a column of squares, for each seed and for the mean square."""
     part = rows[rows["component"] == component]
     places = part["bucket"].map(_number)
     means = part.groupby(places)[column].mean()
@@ -213,7 +212,6 @@ def _roots(component: str, column: str, ax: Axes, rows: pd.DataFrame, of_pass: s
 def _draw_bars(
     ax: Axes, component: str, places: pd.Series, each: pd.Series, means: pd.Series
 ) -> None:
-    """Draw bars at the means of buckets, and dots at the values of seeds, if there are several."""
     colour = DRAWN[component][1] if component in DRAWN else _GREY
     ax.bar(means.index, means, color=colour, width=0.7, alpha=0.6)
     if places.duplicated().any():

@@ -17,7 +17,8 @@ DRAWN = {
     "kl": ("KL", "#e07b00"),
     "entropy": ("entropy", "#009e73"),
 }
-# Components per vertical axis. The task has its own, as its norm may be a thousand times larger.
+# Components on the same vertical axis. The task's norm may be a thousand times larger than the
+# others, so it has a separate axis.
 SCALES = (("task",), ("kl", "entropy"))
 TITLES = {"prefilter": "all groups", "postfilter": "after the filter"}
 

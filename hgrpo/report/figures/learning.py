@@ -41,17 +41,16 @@ SPENT = (
     Across("tokens", "tokens read, millions", 1e6),
     Across("seconds", "minutes of training, without evaluation", 60),
 )
-# A horizontal axis is logarithmic if the arm that ends last goes this many times further than the
-# arm that ends first.
+# A horizontal axis is logarithmic if the arms' last values differ by more than this factor.
 _FAR = 8
 
 
 def learning_curves(comparison: Comparison, arms: Arms, stops: pd.DataFrame) -> Drawing:
     """Plot the endpoint's measure by round, or success and score if `comparison.partial`.
 
-    Thin lines are seeds, with a cross at the end of runs in `stops` (`logs.read_stops`). Bars are
-    intervals of the last round. With more than `MANY` trained arms, each arm has a separate panel
-    with the endpoint's measure only.
+    Each thin line is a seed, with a cross where a run in `stops` (`logs.read_stops`) ended. Bars
+    are intervals of the last round. With more than `MANY` trained arms, each arm has a separate
+    panel with the endpoint's measure only.
     """
     table, runs = with_start(comparison, arms), single_runs(comparison)
     measures = [MEASURES[comparison.protocol.settings.score]]
@@ -89,10 +88,10 @@ def learning_curves(comparison: Comparison, arms: Arms, stops: pd.DataFrame) -> 
 
 
 def learning_by_play(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Plot the endpoint's measure against all trajectories and all new replies.
+    """Plot the endpoint's measure against the total numbers of trajectories and new replies.
 
-    Thin lines are seeds. With more than `MANY` trained arms, each arm has a separate panel, against
-    trajectories only. None if there are no logs.
+    Each thin line is a seed. With more than `MANY` trained arms, each arm has a separate panel,
+    against trajectories only. None if there are no logs.
     """
     if play.empty:
         return None
@@ -221,7 +220,6 @@ def _curves(
 
 
 def _small_panels(arms: Arms) -> tuple[Figure, list[tuple[Axes, str]]]:
-    """Create a figure with a small titled panel for each trained arm; return panels with arms."""
     rows = -(-len(arms.trained) // 2)
     titles = [style.wrap(arms.label(name), 34) for name in arms.trained]
     lines = max(title.count("\n") + 1 for title in titles)
@@ -244,7 +242,7 @@ def draw_arm(
     measure: Measure,
     across: Across = ROUNDS,
 ) -> None:
-    """Plot an arm's mean over seeds and, if there are several, a thin line for each."""
+    """Plot an arm's mean over seeds and, if there are several seeds, a thin line for each seed."""
     mine, seeds = (each[each["method"] == arm.name] for each in (table, runs))
     if seeds["seed"].nunique() > 1:
         for _, run in seeds.groupby("seed"):
@@ -257,7 +255,6 @@ def draw_arm(
 def _draw_last_intervals(
     ax: Axes, table: pd.DataFrame, drawn: Sequence[Arm], measure: Measure
 ) -> None:
-    """Draw the intervals of the last round, side by side to the right of its dots."""
     shifts = (np.arange(len(drawn)) - (len(drawn) - 1) / 2) * 0.05 + 0.2
     for shift, arm in zip(shifts, drawn, strict=True):
         last = table[table["method"] == arm.name].iloc[-1]
@@ -291,7 +288,6 @@ def single_runs(comparison: Comparison) -> pd.DataFrame:
 
 
 def _thin_remark(arms: Arms) -> str:
-    """Sentence on the reference's thin line in all small panels; "" if there are none."""
     if len(arms.trained) <= MANY or not arms.has_reference:
         return ""
     return f" Every panel also has a thin line for {arms.label(arms.reference)}."

@@ -178,7 +178,6 @@ def _success_dots(table: pd.DataFrame, kinds: list[str], names: list[str], arms:
 
 
 def _success_grid(table: pd.DataFrame, kinds: list[str], names: list[str], arms: Arms) -> Figure:
-    """Draw a cell per arm and type, for studies with too many arms for dots."""
     success = table.pivot(index="method", columns="task_type", values="success")
     success = success.reindex(index=names, columns=kinds).to_numpy()
     figure, axes = style.canvas(height=1.5 + 0.3 * len(names), grid="")

@@ -1,4 +1,4 @@
-"""Draws the share of each arm's runs that reached a score, by number of trajectories."""
+"""Draws the share of each arm's runs that have reached a score, by number of trajectories."""
 
 import numpy as np
 import pandas as pd
@@ -16,10 +16,11 @@ _TITLE = "Trajectories to a threshold"
 
 
 def thresholds(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Plot one panel per threshold, with a step curve per trained arm; None if there are no logs.
+    """Plot the share of runs that reached each threshold, one panel per threshold.
 
-    The curve is 1 minus the Kaplan-Meier estimate, up to the end of the shortest run. Without a
-    threshold, the figure is a text with the reason.
+    Each trained arm is a step curve, 1 minus the Kaplan-Meier estimate, up to the end of the
+    shortest run. If there is no threshold, the figure contains only a text with the reason. None if
+    there are no logs.
     """
     if play.empty or not arms.trained:
         return None
@@ -57,7 +58,6 @@ def thresholds(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawin
 
 
 def _without_threshold(comparison: Comparison, arms: Arms) -> Drawing:
-    """Create a text-only figure, for a study whose derived thresholds are all 0."""
     score = comparison.protocol.settings.score
     names = [arms.untrained, arms.reference if arms.has_reference else None]
     scored = words.listing([arms.label(name) for name in names if name])

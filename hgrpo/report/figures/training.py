@@ -25,7 +25,7 @@ HEALTH = {
 
 
 def reward_curve(log: pd.DataFrame, arms: Arms, method: str, seed: int) -> Drawing:
-    """Plot one run: reward with spread and moving average on top, KL and gradient norm below."""
+    """Plot one run: mean and deviation of the reward on top, KL and gradient norm below."""
     arm = arms[method]
     figure, axes = style.canvas(2, height=4.6, sharex=True)
     top, bottom = axes[:, 0]

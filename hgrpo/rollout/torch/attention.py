@@ -2,9 +2,9 @@
 
 A row can branch from a trunk, which is another row of the cache. The first positions of the trunk
 are then the row's prefix, and its own cache row contains only the suffix. All branches of a trunk
-attend to it in one matrix product. Attention over prefix and suffix is combined from each part's
-maximum score and sum of weights, as in "Hydragen: High-Throughput LLM Inference with Shared
-Prefixes", https://arxiv.org/abs/2402.05099.
+attend to it in one matrix product. Attention over prefix and suffix is computed separately. The two
+parts are combined by their maximum scores and sums of weights, as in "Hydragen: High-Throughput LLM
+Inference with Shared Prefixes", https://arxiv.org/abs/2402.05099.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,8 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-# Rows with 2 up to this number of new tokens form one group; rows with 1 new token form another.
+# Rows with at least 2 and at most this many new tokens form one group. Rows with 1 new token form a
+# separate group.
 _NARROW = 8
 # Branches whose suffix has at most this length are grouped together.
 _SHORT = 64
@@ -39,7 +40,7 @@ class Row(NamedTuple):
     shared: int = 0
 
     def ended(self, offset: int) -> "Row":
-        """Return the row with only its last new token, at index `offset` of the packed tokens."""
+        """Return this row with only its last new token, at index `offset` of the packed tokens."""
         return self._replace(offset=offset, length=1, start=self.start + self.length - 1)
 
 
@@ -50,10 +51,10 @@ class Attends(Protocol):
         """Store the new keys and values in a layer's cache, and compute attention.
 
         Args:
-            q: queries of all new tokens or of each row's last token, before rotation, float32
+            q: unrotated queries, either of all new tokens or of each row's last token, float32
                 [queries, heads, head dim].
-            kv: keys, before rotation, and values of all new tokens, float32 [tokens, 2, KV heads,
-                head dim].
+            kv: unrotated keys, and values, of all new tokens, float32 [tokens, 2, KV heads, head
+                dim].
             keys, values: the layer's cache, float32 [slots, KV heads, max length, head dim].
 
         Returns:
@@ -112,7 +113,7 @@ def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 class Attention:
-    """Attention of rows, in groups. Rows of the same trunk must be adjacent."""
+    """Computes attention by groups of rows. Rows of the same trunk must be adjacent."""
 
     def __init__(self, rows: Sequence[Row], device: torch.device):
         alone = [row for row in rows if row.trunk is None]
@@ -149,7 +150,7 @@ class Attention:
 def _parts(
     groups: Sequence["AttentionGroup"], q: Tensor, keys: Tensor, values: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return results of `AttentionGroup.part` for all groups; undefined for all other tokens."""
+    """Call `AttentionGroup.part` for all groups; return the filled `out`, `top` and `total`."""
     out, top, total = torch.zeros_like(q), *q.new_zeros(2, *q.shape[:2], 1)
     for group in groups:
         group.part(q, keys, values, out, top, total)
@@ -157,13 +158,13 @@ def _parts(
 
 
 def _width(row: Row) -> int:
-    """Group by number of new tokens, because rows are padded to the longest row of the group."""
+    """Grouping key: log2 of the number of new tokens, rounded up, to limit padding."""
     width = row.length if row.length == 1 else max(_NARROW, row.length)
     return (width - 1).bit_length()
 
 
 def _width_and_span(row: Row) -> tuple[int, int]:
-    """Group also by the length of the suffix, which is padded, too, and varies widely."""
+    """Grouping key of rows with a suffix: `_width`, and log2 of the suffix length, rounded up."""
     span = max(_SHORT, row.start + row.length)
     return _width(row), (span - 1).bit_length()
 
@@ -197,7 +198,8 @@ class AttentionGroup:
     Args:
         rows: slot, offset, length and start of each row, see `Row`.
         device: device of the cache.
-        seen: last position that each new token attends to, row by row; None: its own position.
+        seen: for each new token of all rows in order, the last position that it attends to. None:
+            the token's own position.
     """
 
     def __init__(
@@ -245,8 +247,9 @@ class AttentionGroup:
     ) -> None:
         """Compute the group's part of a softmax that also includes positions of other groups.
 
-        Writes the sum of values weighted by exp(score - top) to `out`, each query's largest score
-        to `top`, and its sum of weights to `total`, both [tokens, heads, 1].
+        For each query, writes its sum of values weighted by exp(score - largest score) to `out`,
+        its largest score to `top`, and its sum of weights to `total`. `top` and `total` are
+        [tokens, heads, 1].
         """
         scores = self._scores(q, keys)
         highest = scores.amax(-1, keepdim=True)
@@ -282,6 +285,6 @@ class AttentionGroup:
         return mixed.view(rows, kv_heads, share, width, -1)
 
     def _unpack(self, grouped: Tensor, out: Tensor) -> None:
-        """Write an array like that of `_mix` to `out`, [tokens, heads, n]."""
+        """Write `grouped`, with axes like the result of `_mix`, to `out` [tokens, heads, n]."""
         flat = grouped.permute(0, 3, 1, 2, 4).reshape(grouped.shape[0] * grouped.shape[3], -1)
         out.view(len(out), -1).index_copy_(0, self.packed, flat.index_select(0, self.padded))

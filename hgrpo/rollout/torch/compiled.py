@@ -116,8 +116,8 @@ def _mix(weights, values, count, out):
 def _attend(q, kv, keys, values, out, rows, queries, cos, sin):
     """Compute `CompiledAttention.attend` for arrays.
 
-    An element of `rows` is (slot, offset, length, start, trunk, shared). An element of `queries` is
-    (index of the row's first query, number of queries); they belong to the row's last new tokens.
+    `rows` has (slot, offset, length, start, trunk, shared) for each row. `queries` has the index of
+    each row's first query and the number of its queries, which are those of its last new tokens.
     """
     heads, dim = q.shape[1:]
     share = heads // kv.shape[2]
@@ -137,7 +137,8 @@ def _attend(q, kv, keys, values, out, rows, queries, cos, sin):
         for head in range(heads):
             h = head // share
             for i in range(count):
-                # The query attends to the shared prefix, and to its row's suffix up to itself.
+                # The query attends to the shared prefix and, in the row's suffix, up to its own
+                # position.
                 seen = start + length - count + i + 1
                 at, mixed = shared + seen - 1, out[first + i, head]
                 _rotate(q[first + i, head], cos[at], sin[at], scale, query)
@@ -151,6 +152,7 @@ def _attend(q, kv, keys, values, out, rows, queries, cos, sin):
                     mixed[d] /= total
 
 
-# If neither the package's folder nor the user's cache is writable, every process compiles again.
+# Caching requires that the package's folder or the user's cache folder is writable. Otherwise,
+# every process compiles the kernel again.
 with contextlib.suppress(RuntimeError):
     _attend.enable_caching()

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from hgrpo.base_model.architecture import PlainConfig
 
 _SUPPORTED = ("qwen2", "llama")
-# Private mappings (not on Windows), so that a forked process does not share the parent's cache.
+# With a private mapping, a forked process does not share the parent's cache. This flag does not
+# exist on Windows.
 _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 
@@ -46,7 +47,7 @@ def check_supported(config: "PlainConfig | PretrainedConfig") -> None:
         raise UserError(f"hidden_act: {config.hidden_act!r}: the torch engine supports silu only")
     # Among the supported types, only Qwen2 has layers with a sliding window.
     windows = config.model_type == "qwen2" and "sliding_attention" in (config.layer_types or ())
-    # Reject a missing window size, too, because transformers cannot run such layers.
+    # A missing window size is also rejected: transformers cannot run such layers without it.
     if windows and (config.sliding_window or 0) < config.max_position_embeddings:
         raise UserError(
             f"sliding_window: {config.sliding_window} of {config.max_position_embeddings} "
@@ -57,7 +58,7 @@ def check_supported(config: "PlainConfig | PretrainedConfig") -> None:
 
 @dataclass(frozen=True)
 class Branch:
-    """A row's prefix: the first `length` positions of the cache row `slot`, its trunk."""
+    """A row's trunk: cache row `slot`, whose first `length` positions are the row's prefix."""
 
     slot: int
     length: int
@@ -128,8 +129,8 @@ class Decoder:
         for layer in range(self.config.num_hidden_layers):
             prefix = f"model.layers.{layer}"
             attention, mlp = f"{prefix}.self_attn", f"{prefix}.mlp"
-            # Fuse weights, so that there is one matrix product instead of three (qkv) or two
-            # (gate_up), because call overhead exceeds arithmetic in small models.
+            # Fuse the weights of q, k and v, and of gate and up, to have fewer matrix products. In
+            # small models, the overhead of a call exceeds its arithmetic.
             take(f"{layer}.qkv", *(f"{attention}.{part}_proj" for part in "qkv"))
             take(f"{layer}.gate_up", f"{mlp}.gate_proj", f"{mlp}.up_proj")
             take(f"{layer}.o", f"{attention}.o_proj")
@@ -147,7 +148,7 @@ class Decoder:
             raise UserError(f"tensor {min(unknown)!r}: not supported by the torch engine")
 
     def _is_tied(self, weights: Mapping[str, Tensor]) -> bool:
-        """Whether output head and embeddings are equal; an adapter may have changed only one."""
+        """Whether head and embeddings have equal weights. An adapter may have changed only one."""
         if not self.config.tie_word_embeddings:
             return False
         head = weights.get("lm_head.weight")
@@ -206,8 +207,9 @@ class Decoder:
         flat, ends, row_of = (t.to(self.device) for t in (flat, ends, row_of))
         x = w["embed"][flat]
         layers = self.config.num_hidden_layers
-        # Unless all rows are branches, compute the last layer for all tokens, because different
-        # shapes round differently and would change existing rollouts.
+        # Unless all rows are branches, compute the last layer for all tokens, not only for each
+        # row's last token. Rounding depends on the shape, so computing fewer tokens would change
+        # existing rollouts.
         lean = not sums and len(branches) > 0 and all(branches)
         for layer in range(layers - lean):
             x = self._layer(layer, x, attention)
@@ -227,8 +229,7 @@ class Decoder:
         """Apply one layer to hidden states [tokens, hidden size], and extend the cache.
 
         Args:
-            last: index of each row's last token, to return only the hidden states of these tokens;
-                None: return all.
+            last: indices of tokens. If given, only the hidden states of these tokens are returned.
         """
         w = self._weights
         q_size = self.heads * self.head_dim
@@ -254,11 +255,7 @@ class Decoder:
 def _attends(
     compiled: bool, device: torch.device
 ) -> Callable[[list[Row], Tensor, tuple[Tensor, Tensor]], Attends]:
-    """Return the class that computes the attention of a forward pass.
-
-    Raises:
-        UserError: `compiled` is set for a device other than the CPU.
-    """
+    """Return the class that computes the attention of a forward pass."""
     if not compiled:
         return GroupedAttention
     if device.type != "cpu":
@@ -292,9 +289,9 @@ def _rows(
 def _cache(shape: tuple[int, ...], device: torch.device) -> Tensor:
     if device.type != "cpu":
         return torch.zeros(shape, device=device)
-    # The system allocates these zero pages on first use, so unused positions take no memory and the
-    # cache never has to grow. Huge pages are disabled, because with them the first token of a row
-    # would allocate the whole row.
+    # The operating system allocates these zero-filled pages on first use. Unused positions take no
+    # memory, and the cache never has to grow. Huge pages are disabled, because with huge pages the
+    # first token of a row would allocate the whole row.
     room = mmap.mmap(-1, torch.float32.itemsize * math.prod(shape), **_PRIVATE)
     if hasattr(mmap, "MADV_NOHUGEPAGE"):
         room.madvise(mmap.MADV_NOHUGEPAGE)

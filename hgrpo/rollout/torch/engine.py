@@ -76,13 +76,13 @@ class TorchEngine:
         self._rows: dict[int, _Row] = {}
         self._active: dict[int, _Row] = {}
         self._texts: dict[int, int] = {}
-        # New branches, before their first step, by text and length of the prefix.
+        # Rows of new branches before their first step, by id of the text and length of the prefix.
         self._fresh: dict[tuple[int, int], _Row] = {}
         self._free = list(range(self.capacity))
 
     def hold(self, text: int, tokens: list[int]) -> None:
         """See `HoldsTexts`."""
-        # Take the highest free slot, because conversations take the lowest free slot.
+        # Texts take the highest free slots, because conversations take the lowest ones.
         self._texts[text] = slot = self._take(max)
         self._decoder.forward([slot], [tokens], [0])
 
@@ -120,7 +120,7 @@ class TorchEngine:
         elif (place := (text, len(request.prefix))) in self._fresh:
             row = self._fresh[place]
         else:
-            # Process the last token again, because its hidden state is required for sampling.
+            # The last token is processed again, because sampling requires its hidden state.
             cached = request.prefix[:-1]
             branch = Branch(self._texts[text], len(cached))
             row = self._fresh[place] = _Row(self._take(min), cached=cached, branch=branch)
@@ -129,7 +129,6 @@ class TorchEngine:
         return row
 
     def _split(self, row: _Row, names: list[int]) -> _Row:
-        """Move some of a row's conversations to a new row with a copy of the cache."""
         part = replace(
             row,
             slot=self._take(min),
@@ -199,7 +198,6 @@ class TorchEngine:
         return self._sample(rows, logits[source] if followers else logits)
 
     def _copy(self, row: _Row, others: list[_Row]) -> None:
-        """Copy the cached suffix of a row to the rows that were split from it."""
         length = len(row.cached) - row.branch.length
         self._decoder.copy_prefix(row.slot, [other.slot for other in others], length)
 
@@ -251,11 +249,11 @@ class TorchEngine:
             part.pending = [token]
             overlong = token != self.end_id and len(part.reply) >= self.sampling.max_tokens
             if overlong and self.embeddings and part.branch is None:
-                # Process the last token before the reply is completed, because the embedding also
-                # averages over this token.
+                # The embedding also averages over the last token. Process this token before
+                # completing the reply.
                 part.cut = True
             elif token == self.end_id or overlong:
-                # The last token is processed together with the next observation.
+                # The last token is processed later, together with the next observation.
                 finished += self._complete(part, overlong)
         return finished
 

@@ -41,7 +41,7 @@ class Settings(Strict):
 class VllmKind(EngineKind):
     """Plug-in for `VllmEngine`.
 
-    `plays_saved_weights` is False because of vLLM's own kernels and dtype, so evaluations compare
+    vLLM has its own kernels and dtype, so `plays_saved_weights` is False, and evaluations compare
     the engine's log-probs with the trainer's.
     """
 

@@ -1,12 +1,13 @@
 """The in-process vLLM rollout engine, which uses a GPU if available.
 
 This module is written for vLLM 0.32.0. vLLM runs without a tokenizer, because requests and replies
-are tokens. After every update, the trainer's weights are copied into vLLM's in place. Adapters are
-merged, because with a separate adapter vLLM has less than half of the throughput.
+are tokens. After every update, the trainer's weights are copied into vLLM's weights in place. LoRA
+adapters are merged into the weights, because vLLM has less than half of the throughput with a
+separate adapter.
 
-Tied embeddings are untied, and the embedding matrix is loaded twice, because vLLM's CPU build packs
-the output projection into its own layout on loading. With tied embeddings, it does not repack the
-projection when the embeddings change, and reports no error.
+Tied embeddings are loaded twice, as embeddings and as output projection. vLLM's CPU build packs the
+output projection into its own layout on loading. If the embeddings were tied, vLLM would not repack
+the projection after an update of the embeddings, and would not report an error.
 """
 
 import copy
@@ -145,7 +146,7 @@ class VllmEngine:
 
 
 def _untied(weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
-    """Yield all weights, with the embeddings as output projection if there is no projection."""
+    """Yield all weights. Without an output projection, also yield the embeddings as projection."""
     yield from weights.items()
     if _HEAD not in weights:
         yield _HEAD, weights[_EMBEDDING]
@@ -173,8 +174,8 @@ def _start(
 
     on_cpu = current_platform.is_cpu()
     if on_cpu:
-        # Do not compile vLLM's function for token ranks, because ranks are not used here, and
-        # compilation takes half a minute and requires a C++ compiler.
+        # Without this setting, vLLM would compile its function for token ranks. Ranks are not used
+        # here, and compilation takes half a minute and requires a C++ compiler.
         torch.compiler.set_stance("force_eager")
     shared = torch.distributed.is_available() and torch.distributed.is_initialized()
     untied = copy.deepcopy(architecture)
@@ -191,8 +192,8 @@ def _start(
             max_model_len=max_length,
             max_num_seqs=capacity,
             enable_prefix_caching=True,
-            # With chunked prefill, vLLM would reset the reply's random generator, which changes
-            # samples and fails for a CPU generator.
+            # With chunked prefill, vLLM would reset the reply's random generator. This would change
+            # samples, and it fails for a CPU generator.
             enable_chunked_prefill=False,
             block_size=_CPU_BLOCK if on_cpu else None,
             gpu_memory_utilization=settings.gpu_memory_utilization,

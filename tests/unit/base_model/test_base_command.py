@@ -236,7 +236,7 @@ def test_weights_that_are_cut_off_are_named(command, source, capsys):
 @pytest.mark.parametrize(
     ("index", "expected"),
     [
-        ('{"weight_map": ["a"]}', "not a valid index of weights"),
+        ('{"weight_map": ["a"]}', "the file is not a valid index of weights"),
         ('{"weight_map": {"a": "../model.safetensors"}}', "../model.safetensors: no such file"),
     ],
 )

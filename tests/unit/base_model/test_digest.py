@@ -63,9 +63,9 @@ def test_any_part_changes_the_digest(base, name):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (None, "missing; run the base stage again"),
-        ("[" * 200_000, "damaged (RecursionError"),
-        ("{}", "damaged (KeyError: 'digest')"),
+        (None, "the file is missing; run the base stage again"),
+        ("[" * 200_000, "the file is damaged (RecursionError"),
+        ("{}", "the file is damaged (KeyError: 'digest')"),
     ],
 )
 def test_a_damaged_summary_is_named(base, text, expected):

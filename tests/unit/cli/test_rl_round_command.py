@@ -87,7 +87,7 @@ def refusal(capsys, options) -> str:
     [
         ("0123abcd", ["value_scale"], "the critic belongs to base model 0123abcd, not "),
         (None, [], "contains no critic, because the arm had `advantage: group`"),
-        (None, None, "missing"),
+        (None, None, "the file is missing"),
     ],
 )
 def test_a_critic_that_cannot_go_on(capsys, options, base, tensors, message):

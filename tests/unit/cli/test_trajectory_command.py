@@ -80,5 +80,5 @@ def test_the_first_step_is_the_default_and_an_end_without_success_is_named(show,
 def test_a_trajectory_that_is_not_there_is_one_line(show, capsys, number):
     with pytest.raises(SystemExit) as stopped:
         show("--number", number)
-    message = f"error: --number {number}: the step has trajectories 0 to 0\n"
+    message = f"error: --number {number}: expected a number from 0 to 0\n"
     assert (stopped.value.code, capsys.readouterr().err) == (2, message)

@@ -56,7 +56,7 @@ def test_a_budget_that_passes_the_check_is_within_the_rounds(rounds, per_round, 
         assert number * per_round <= budget < (number + 1) * per_round
         assert 1 <= number <= rounds
     else:
-        with pytest.raises(ValueError, match="a budget of .* (is below|exceeds) the"):
+        with pytest.raises(ValueError, match="a budget of .* (is less than|exceeds) the"):
             check_budget(budget, rounds, per_round)
 
 

@@ -50,7 +50,7 @@ def test_an_empty_panel_is_an_error():
 def test_a_broken_file_is_named(tmp_path, text):
     path = tmp_path / "panels.json"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(UserError, match=r"panels\.json: not a valid panels file"):
+    with pytest.raises(UserError, match=r"panels\.json: the file is not a valid panels file"):
         read_panels(path)
 
 

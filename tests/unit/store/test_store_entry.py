@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from stored_study import finish, finished_study, small_plan, write_outputs
 
+from hgrpo.cli import run_stage
 from hgrpo.cli.run_stage import run_planned
 from hgrpo.errors import UserError
 from hgrpo.stages.order import load
@@ -81,10 +82,13 @@ def test_processes_that_share_a_job_leave_its_record_to_the_one_that_started_the
     file = write_job(plan, planned, ["--out", f"{planned.folder}/config.yaml"])
     step = planned.entry / "unfinished/step"
     step.mkdir(parents=True)
-    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setattr(run_stage, "runs_a_model", lambda stage: True)
+    # Set by torch's launcher; RANK alone may also be set by a cluster.
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
     run_planned(load("study_config"), file, [])
     assert step.is_dir() and not planned.made
-    monkeypatch.delenv("RANK")
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID")
+    monkeypatch.setenv("RANK", "1")
     run_planned(load("study_config"), file, [])
     assert planned.made and not step.exists()
 

@@ -237,7 +237,10 @@ def test_a_saved_model_says_what_it_is(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "mistake"),
-    [("model.safetensors", "not a complete safetensors file"), ("model.json", "damaged")],
+    [
+        ("model.safetensors", "not a complete safetensors file"),
+        ("model.json", "the file is damaged"),
+    ],
 )
 def test_a_broken_model_is_named(tmp_path, name, mistake):
     save_model(build_model(SMALL, WIDTH, 0), SMALL, WIDTH, {}, tmp_path)
