@@ -1,6 +1,6 @@
 """Read Parquet files and validate their numbers; define options for reading and writing.
 
-Pages have checksums, because a corrupted byte in a column of numbers is not detected otherwise.
+Pages have checksums. Without them, a corrupted byte in a column of numbers would not be detected.
 """
 
 from collections.abc import Collection, Sequence
@@ -22,7 +22,7 @@ def read(
     """Read columns of a Parquet file, by default all.
 
     Raises:
-        UserError: the file is damaged, lacks a column, or does not exist (message `missing`).
+        UserError: the file is damaged, lacks a column, or does not exist (error text: `missing`).
     """
     import pyarrow.parquet as pq
 
@@ -36,7 +36,7 @@ def read(
 
 
 def check_numbers(table: "pa.Table", path: Path, optional: Collection[str] = ()) -> "pa.Table":
-    """Return the table; UserError if a number, possibly in a list, is null or not finite.
+    """Return the table; raise UserError if a number, also in a list, is null or not finite.
 
     Nulls are allowed in the columns `optional`. In the returned table, pandas index columns are
     ordinary columns.

@@ -29,10 +29,11 @@ def generator(*parts: object) -> np.random.Generator:
 
 
 def uniform(keys: np.ndarray, counters: np.ndarray) -> np.ndarray:
-    """Return number `counters[i]` of stream `keys[i]` for each i, float64 [n] in [0, 1).
+    """Return n uniform random numbers from n streams, float64 [n] in [0, 1).
 
-    The numbers are those of SplitMix64. See Steele, Lea and Flood 2014, "Fast Splittable
-    Pseudorandom Number Generators", https://doi.org/10.1145/2660193.2660195.
+    Entry i is the number at index `counters[i]` of the stream with the key `keys[i]`. The generator
+    is SplitMix64. See Steele, Lea and Flood 2014, "Fast Splittable Pseudorandom Number Generators",
+    https://doi.org/10.1145/2660193.2660195.
 
     Args:
         keys: uint64 [n], from `key`.
@@ -47,7 +48,7 @@ def uniform(keys: np.ndarray, counters: np.ndarray) -> np.ndarray:
 
 
 def training_step(seed: int, round_index: int, step: int, stream: int) -> tuple:
-    """Return the first parts of the stream names of all rollouts in a training step.
+    """Return the common prefix of the names of all rollout streams in a training step.
 
     Args:
         seed: the run's seed.

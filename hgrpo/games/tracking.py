@@ -1,6 +1,6 @@
-"""The progress bar of long-running loops, which is tqdm unless the calling program replaces it.
+"""The progress bar of long-running loops: tqdm, unless the calling program replaces it.
 
-`hgrpo.progress` replaces it, because the pipeline's jobs write their progress to a file.
+`hgrpo.progress` replaces `bar`, because jobs of the pipeline write their progress to a file.
 """
 
 from tqdm import tqdm

@@ -38,7 +38,7 @@ def user_text(path: Path) -> str:
 
 
 def missing(text: str, key: str, holds: Sequence[str]) -> Path | None:
-    """Return what is missing: the path, a required file in this folder, or None if complete.
+    """Return the first missing path (`text`, or a required file in this folder), or None.
 
     Args:
         holds: patterns (`Path.glob`) of the required files.

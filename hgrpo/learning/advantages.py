@@ -17,12 +17,12 @@ from hgrpo.standardise import standardise
 TurnNorm = Literal["position", "group", "none"]
 GroupNorm = Literal["std", "sample_std", "mean"]
 DeadGroups = Literal["skip", "skip_equal_returns", "keep"]
-# If `turn_share` is below this value and credit has mean 0, the correlation with the advantages of
-# flat GRPO is at least 0.995.
+# If `turn_share` is below this value and credit has mean 0, the advantages have a correlation of at
+# least 0.995 with those of flat GRPO.
 _FAINT = 0.01
-# If `offset_share` is above this value, 85 % of the sum of absolute advantages has the same sign.
+# If `offset_share` is above this value, over 85 % of the sum of absolute advantages has one sign.
 _ONE_SIDED = 0.7
-# If `top_share` is above this value, few turns dominate. It is 0.08 for Gaussian advantages.
+# If `top_share` is above this value, a few turns dominate. For Gaussian advantages, it is 0.08.
 _WILD = 0.9
 
 
@@ -45,9 +45,9 @@ def trajectory_advantages(returns: np.ndarray, norm: GroupNorm, floor: float) ->
 def turn_advantages(credit: Sequence[np.ndarray], norm: TurnNorm, floor: float) -> list[np.ndarray]:
     """Turn advantages A_turn, K arrays [T_k], from turn credit of the same shapes.
 
-    `position`, as in H-GRPO, computes z-scores over the turns with the same turn number (0 if there
-    is only one). `group` computes z-scores over all turns of the group. `none` returns the credit
-    unchanged. `floor` is the lower bound of the standard deviation.
+    `position`, as in H-GRPO, computes z-scores over the turns with the same turn number. A single
+    turn has z-score 0. `group` computes z-scores over all turns of the group. `none` returns the
+    credit unchanged. `floor` is the lower bound of the standard deviation.
     """
     rows = [np.asarray(row, dtype=np.float64) for row in credit]
     if norm == "none":
@@ -65,10 +65,10 @@ def turn_advantages(credit: Sequence[np.ndarray], norm: TurnNorm, floor: float) 
 
 
 def is_flat(credit: Sequence[np.ndarray]) -> bool:
-    """Whether K arrays [T_k] are constant over each trajectory's turns.
+    """Whether credit, K arrays [T_k], is constant within every trajectory.
 
     Differences up to 1e-6 of the largest value are ignored. If no trajectory has two turns, the
-    arrays are flat if all turns are equal.
+    result is whether all turns have the same value.
     """
     rows = [row for row in credit if len(row) > 1] or [np.concatenate([*credit, np.zeros(0)])]
     largest = max((np.abs(row).max() for row in rows if len(row)), default=0.0)
@@ -76,7 +76,7 @@ def is_flat(credit: Sequence[np.ndarray]) -> bool:
 
 
 def advantage_shares(advantages: Sequence[np.ndarray]) -> dict[str, float | None]:
-    """Log entries about advantages, one array [T_k] per trajectory; entries are in [0, 1] or None.
+    """Log entries about `advantages`, one array [T_k] per trajectory. Their range is [0, 1].
 
     - `turn_share`: share of the sum of squares that is due to variation within trajectories, over
       trajectories with at least two turns. It is 0 for flat GRPO.
@@ -173,7 +173,7 @@ def is_dead(advantages: Sequence[np.ndarray], returns: np.ndarray, rule: DeadGro
 def takes_part(dead: bool, rule: DeadGroups, penalised: bool) -> bool:
     """Whether the update uses a group; `dead` comes from `is_dead`.
 
-    With a KL penalty (`penalised`), `skip` excludes no groups, because the penalty also acts on
-    dead groups. `skip_equal_returns` still excludes them, as in H-GRPO.
+    If `penalised`, `skip` excludes no groups, because the KL penalty or the entropy bonus also acts
+    on dead groups. `skip_equal_returns` still excludes dead groups, as in H-GRPO.
     """
     return not dead or rule == "keep" or (rule == "skip" and penalised)

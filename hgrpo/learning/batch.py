@@ -26,7 +26,7 @@ from hgrpo.trajectories.trajectory import Trajectory
 
 @dataclass
 class SampledSequence:
-    """A sequence of tokens, N of which the policy sampled.
+    """A sequence of tokens, N of which were sampled by the policy.
 
     Attributes:
         spans: [start, end) of each sampled part of `token_ids`.
@@ -44,7 +44,7 @@ class SampledSequence:
 
 
 def not_finite(values: Tensor, sequences: Sequence[SampledSequence]) -> str:
-    """Trajectory and turn of the first non-finite value in `values` [N], or ""."""
+    """Trajectory and turn of the first non-finite value in `values` [N]; "" if all are finite."""
     turns = [(s.name, turn, b - a) for s in sequences for turn, (a, b) in enumerate(s.spans)]
     parts = values.isfinite().split([length for _, _, length in turns])
     bad = (f"{s} turn {t}" for (s, t, _), good in zip(turns, parts, strict=True) if not good.all())
@@ -58,7 +58,7 @@ def by_sequence(
     ranks: Ranks,
     name: str,
 ) -> list[Tensor]:
-    """Compute values [N] of each sequence's sampled tokens. Micro-batches are divided among ranks.
+    """Compute values for the N sampled tokens of each sequence; ranks share the micro-batches.
 
     Args:
         compute: maps a micro-batch to the concatenated values of its sampled tokens.
@@ -85,10 +85,10 @@ class TrainingSequence(SampledSequence):
     Attributes:
         behaviour: float32 [N], the engine's log-prob of each sampled token.
         advantages: float32 [N], the advantage of each sampled token.
-        reference: float32 [N], log-probs of the reference policy. The update sets them for
-            trajectories on which it measures the KL.
-        old: float32 [N], the trainer's log-probs before the first optimiser step. The update sets
-            them if `importance_cap` is set.
+        reference: float32 [N], log-probs of the reference policy. `Learner.update` sets them for
+            the trajectories on which the KL is measured.
+        old: float32 [N], the trainer's log-probs before the first optimiser step. `Learner.update`
+            sets them if `importance_cap` is set.
     """
 
     behaviour: Tensor
@@ -104,7 +104,7 @@ class GroupAdvantages:
     Attributes:
         trajectory: A_traj, float64 [K].
         turns: A_turn, K arrays [T_k].
-        flat: whether the turn credit, or A_turn, is constant over each trajectory's turns.
+        flat: whether the turn credit, or A_turn, is constant within every trajectory (`is_flat`).
     """
 
     trajectory: np.ndarray
@@ -127,7 +127,7 @@ def training_returns(group: Sequence[Trajectory], training: TrainingConfig) -> n
 def group_advantages(
     group: Group, credit: Sequence[np.ndarray], method: MethodConfig, training: TrainingConfig
 ) -> GroupAdvantages:
-    """Compute advantages from turn credit (K arrays [T_k]) and store both in the group's turns."""
+    """Compute advantages from turn credit (K arrays [T_k]); store credit and advantage per turn."""
     returns = training_returns(group.trajectories, training)
     per_trajectory = trajectory_advantages(returns, method.group_norm, method.norm_floor)
     per_turn = turn_advantages(credit, method.turn_norm, method.norm_floor)
@@ -144,7 +144,7 @@ def scale_advantages(trajectories: Sequence[Trajectory], rms: float) -> float:
     """Scale the trajectories' advantages so that their root mean square over turns is `rms`.
 
     Returns:
-        The factor; 1 if all advantages are 0.
+        The factor by which they were multiplied; 1 if all advantages are 0.
     """
     turns = [turn for played in trajectories for turn in played.turns]
     current = float(np.sqrt(np.mean([turn.advantage**2 for turn in turns]))) if turns else 0.0

@@ -1,7 +1,7 @@
-"""Saves and restores steps, so that a run that is killed and restarted has the same outputs.
+"""Saves and restores steps, so that killing and restarting a run does not change its outputs.
 
 `write_state` and `read_state` are also used for the trainer state that a round passes to the next.
-`resume_key` identifies runs that may resume from the same steps.
+Runs with the same `resume_key` may resume from the same saved steps.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ class Trained(Protocol):
     STATE: tuple[str, ...]
 
     def state(self) -> dict[str, object]:
-        """All tensors and plain values that a step changes and later steps use."""
+        """All tensors and plain values that are changed by a step and used by later steps."""
 
     def load_state(self, state: Mapping[str, object]) -> None:
         """Restore a mapping returned by `state`."""
@@ -55,7 +55,7 @@ class Checkpoints:
         self._saved_at = monotonic()
 
     def save(self, trained: Trained, rows: Sequence[dict]) -> None:
-        """Replace the saved step by the last step in `rows`, with the state of `trained`.
+        """Save the state of `trained` after the last step in `rows`, and remove older saved steps.
 
         Does nothing within `every_s` seconds of the last save or of the start of the run.
         """
@@ -87,7 +87,7 @@ class Checkpoints:
             reason = error if known else f"{rows_file(last)}: the file is damaged ({error})"
             raise UserError(
                 f"{reason}; restore the file from a copy, or remove {last} to resume from the "
-                "previous step if it still exists, and otherwise from the start"
+                "previous saved step or, if there is none, from the start"
             ) from None
         trained.load_state(state)
         return rows
@@ -118,7 +118,7 @@ def read_state(path: Path, keys: Collection[str]) -> dict:
     """
     try:
         content = path.read_bytes()
-        # torch writes a checksum for each part of its archive but does not verify it on reading.
+        # torch writes a checksum for each part of its archive, but does not verify it when reading.
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if (part := archive.testzip()) is not None:
                 raise ValueError(f"{part} does not match its checksum")
@@ -138,8 +138,8 @@ def resume_key(settings: Mapping[str, object], base: Path, inputs: Iterable[Path
 
     Args:
         settings: configuration, code hash, seed etc., as JSON types.
-        base: folder of the base model. If its summary contains a digest, this digest is used, so
-            that gigabytes need not be read. Otherwise, all files in the folder are read.
+        base: folder of the base model. If its summary contains a digest, the digest is used, which
+            avoids reading gigabytes. Otherwise, all files in the folder are read.
         inputs: the other input files of the run.
 
     Raises:

@@ -1,13 +1,13 @@
 """Measures how much replies depend on prompts: mutual information, entropies and retrieval.
 
-A policy may collapse in two ways. First, its replies may lose variety, so that the conditional
-entropy H(Z|X) is low. Second, replies may remain varied but no longer depend on the prompt. The
-mutual information I(X;Z) is then low, and the prompt cannot be inferred from the reply.
+A policy may collapse in two ways. First, its replies may become similar. The conditional entropy
+H(Z|X) is then low. Second, its replies may differ, but no longer depend on the prompt. The mutual
+information I(X;Z) is then low, and the prompt cannot be inferred from the reply.
 
 Each of a step's n replies was sampled under one of N distinct prompts. Before the update, the
 policy scores each reply under each prompt by teacher forcing. All metrics are computed from the
-matrix of the resulting log-probs in nats, float [n, N]: entry [i, j] is that of reply z_i under
-prompt x_j. `columns` [n] contains the column of each reply's own prompt.
+resulting matrix, float [n, N]. Entry [i, j] is the log-prob of reply z_i under prompt x_j, in nats.
+`columns` [n] contains the column of each reply's own prompt.
 
 The formulas follow RAGEN-2, https://arxiv.org/abs/2604.06268, and its code,
 https://github.com/mll-lab-nu/RAGEN, ragen/trainer/collapse_metrics.py, with three differences:
@@ -15,7 +15,7 @@ https://github.com/mll-lab-nu/RAGEN, ragen/trainer/collapse_metrics.py, with thr
 - Identical prompts share a column, so N is the number of distinct prompts in log N and k / N.
 - All columns have the same weight. With unequal numbers of replies per prompt, I(X;Z) may be
   overestimated by at most the KL divergence of the prompt distribution from uniform.
-- Tied prompts share a hit, so replies that fit all prompts equally are retrieved at chance level.
+- Ties count as if broken at random, so a reply that fits all prompts equally counts as k / N.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -40,9 +40,10 @@ def collapse_metrics(
 ) -> dict[str, float]:
     """Compute all metrics, per sequence and per token.
 
-    Metrics per token have the suffix `_per_token`. As in RAGEN, they apply the same formulas to the
-    mean log-prob of each reply's tokens, so that long replies do not outweigh short replies. They
-    are not simply metrics per sequence divided by a length, because the marginal is nonlinear.
+    Metrics per token have the suffix `_per_token`. As in RAGEN, they are computed with the same
+    formulas from the mean log-prob per token of each reply, so that long replies do not outweigh
+    short replies. They are not the metrics per sequence divided by a length, because the marginal
+    is nonlinear.
 
     Args:
         logprobs: float64 [n, N].
@@ -91,7 +92,7 @@ def matched(logprobs: np.ndarray, columns: np.ndarray) -> np.ndarray:
 
 
 def marginal(logprobs: np.ndarray) -> np.ndarray:
-    """Log of each row's mean probability over the N prompts, float [n], in nats."""
+    """Log of the mean probability of each reply over the N prompts, float [n], in nats."""
     # Subtract the largest term so that exponentials do not overflow.
     largest = logprobs.max(axis=1)
     shares = np.exp(logprobs - largest[:, None]).sum(axis=1)
@@ -99,9 +100,9 @@ def marginal(logprobs: np.ndarray) -> np.ndarray:
 
 
 def retrieval(logprobs: np.ndarray, columns: np.ndarray, best: int) -> float:
-    """Fraction of replies for which their own prompt is among the `best` most likely prompts.
+    """Fraction of replies whose own prompt is among the `best` prompts with the highest log-prob.
 
-    A tie counts as the probability that random tie-breaking would give a hit.
+    With ties, this is the expected fraction if ties are broken at random.
     """
     fit = matched(logprobs, columns)[:, None]
     better, equal = (logprobs > fit).sum(axis=1), (logprobs == fit).sum(axis=1)
@@ -152,7 +153,7 @@ def measure_step(
         trajectories: all trajectories of the step.
         number: number of trajectories to draw without replacement.
         stream: prefix of the names of the random streams.
-        longest: maximum tokens of a conversation.
+        longest: maximum number of tokens of a conversation.
         score: computes log-probs of the sampled tokens of each sequence.
     """
     drawn = draw(trajectories, number, stream)
@@ -202,9 +203,9 @@ def measure(
 ) -> dict[str, float | None]:
     """Compute `collapse_metrics`, and count omitted pairs (`left_out`) and `thoughts`.
 
-    A pair is omitted if its prompt plus the longest reply of any pair exceeds `longest` tokens, so
-    that each reply can be scored under each prompt. If no pairs remain, `pairs` is 0 and there are
-    no metrics.
+    Every reply is scored under every prompt. A pair is therefore omitted if its prompt and the
+    longest of all replies together exceed `longest` tokens. If no pairs remain, `pairs` is 0 and
+    there are no metrics.
     """
     most = max((len(pair.lead) + len(pair.z) for pair in pairs), default=0)
     fitting = [pair for pair in pairs if len(pair.prompt) + most <= longest]

@@ -1,11 +1,11 @@
-"""The critic, which predicts the reward-to-go before every token, and its advantages.
+"""The critic, which predicts the reward-to-go before every token, and advantages based on it.
 
 The critic is a copy of the SFT policy with a value head instead of the language-model head. It
 shares no weights with the policy. Its values are V = mean + deviation * output of the head, where
 mean and deviation are those of the first batch's returns. The learning rate and the clip therefore
 do not depend on the scale of rewards, and all initial values equal the mean. The loss is on the
-scale of the head's output. It is that of PPO's reference implementation (Huang et al. 2022, "The 37
-Implementation Details of Proximal Policy Optimization",
+scale of the head's output. The formula of the loss is that of PPO's reference implementation (Huang
+et al. 2022, "The 37 Implementation Details of Proximal Policy Optimization",
 https://iclr-blog-track.github.io/2022/03/25/ppo-implementation-details/).
 """
 
@@ -47,15 +47,15 @@ DIAGNOSTICS = ("critic_loss", "critic_grad_norm", "critic_clip_fraction", "expla
 def value_loss(values: Tensor, before: Tensor, targets: Tensor, clip: float) -> Tensor:
     """max((V - target)^2, (clipped V - target)^2) / 2 per token, [N], on the head's scale.
 
-    V is clipped to within `clip` of `before`, the value before the batch's first step. If clipping
-    increases the distance to the target, the gradient is 0.
+    V is clipped to within `clip` of `before`, the value before the batch's first step. If the
+    clipped V is farther from the target than V, the gradient is 0.
     """
     clipped = before + (values - before).clamp(-clip, clip)
     return 0.5 * torch.maximum((values - targets).square(), (clipped - targets).square())
 
 
 def explained_variance(values: np.ndarray, targets: np.ndarray) -> float | None:
-    """1 - Var(target - V) / Var(target), which is 1 for a perfect and 0 for a constant critic.
+    """1 - Var(target - V) / Var(target): 1 for a perfect critic, and 0 for a constant critic.
 
     The result is None if the targets do not vary.
     """
@@ -73,7 +73,7 @@ def value_head(policy: Policy) -> nn.Linear:
 
 @dataclass
 class Critic:
-    """Predicts the values of tokens, and is trained on targets. `ranks` are as in the learner.
+    """Predicts the value before each token. For `ranks`, see `Learner`.
 
     Attributes:
         body: the model that computes hidden states; its language-model head is unused.
@@ -121,7 +121,7 @@ class Critic:
 
     @torch.no_grad()
     def values(self, sequences: Sequence[SampledSequence]) -> list[np.ndarray]:
-        """The value before each sampled token, a float64 array [N] per sequence.
+        """The value before each sampled token, one float64 array [N] per sequence.
 
         Call `calibrate` first.
 
@@ -199,7 +199,7 @@ class Critic:
         }
 
     def _in_units(self, rows: Sequence[np.ndarray]) -> Tensor:
-        """Values of several sequences as one float32 tensor, on the head's scale."""
+        """Convert values of several sequences to one float32 tensor on the head's scale."""
         mean, deviation = self.scale.tolist()
         return torch.from_numpy((np.concatenate(rows) - mean) / deviation).float()
 
@@ -223,8 +223,8 @@ def estimates(
 
     The penalty for inadmissible turns is subtracted from the last turn's reward. With `truncation:
     bootstrap`, the critic also predicts the value after the last turn of each truncated trajectory.
-    Its input is then the whole trajectory, including the environment's last answer, up to the
-    critic's maximum number of positions.
+    The input for this value is the whole trajectory, including the environment's last answer, up to
+    the critic's maximum number of positions.
     """
     bootstraps = training.gae.truncation == "bootstrap"
     cut = [k for k, t in enumerate(trajectories) if bootstraps and t.truncated]
@@ -244,7 +244,7 @@ def estimates(
 
 def _after(trajectory: Trajectory, longest: int) -> SampledSequence:
     state = [*trajectory.token_ids, *trajectory.unread][: longest - 1]
-    # The token 0 represents the next reply, because the value before a token does not depend on it.
+    # Append an arbitrary token. The value before a token does not depend on the token itself.
     return SampledSequence([*state, 0], [(len(state), len(state) + 1)], name=trajectory.name)
 
 
@@ -254,10 +254,10 @@ def store_advantages(
     estimates: Sequence[Estimate],
     trained: Sequence[bool],
 ) -> dict[str, float]:
-    """Whiten advantages, and store those of tokens in `sequences` and their means in the turns.
+    """Whiten the tokens' advantages; store them in `sequences`, and their mean in each turn.
 
-    Mean and standard deviation for whitening are those of the `trained` trajectories. A turn's
-    credit is the mean of its tokens' advantages before whitening.
+    The mean and the standard deviation for whitening are computed over the tokens of the `trained`
+    trajectories. A turn's credit is the mean of its tokens' advantages before whitening.
 
     Returns:
         The mean and the standard deviation, as log entries.
@@ -278,8 +278,8 @@ def store_advantages(
 def save_critic(critic: Critic | None, path: Path, base: str) -> None:
     """Write the critic's trained tensors; `base` is the digest of the base model.
 
-    All arms write the file, because they share a Snakemake rule. Without a critic, the file has no
-    tensors.
+    An arm without a critic writes a file without tensors, because all arms share a Snakemake rule,
+    which requires the file.
     """
     write_tensors(critic.weights() if critic else {}, path, {_BASE: base})
 
@@ -298,4 +298,4 @@ def check_critic(path: Path, base: str) -> None:
         if other != base:
             raise UserError(f"{path}: the critic belongs to base model {other}, not {base}")
         if not file.keys():
-            raise UserError(f"{path}: it has no critic, because the arm had `advantage: group`")
+            raise UserError(f"{path}: contains no critic, because the arm had `advantage: group`")

@@ -1,12 +1,12 @@
-"""Generalised advantage estimation (GAE) over tokens, over turns, and over turns and tokens.
+"""Generalised advantage estimation (GAE) with tokens, turns, or both as actions.
 
     delta_t = r_t + gamma V_{t+1} - V_t
     A_t     = delta_t + gamma lambda A_{t+1}
 
 See Schulman et al. 2016, "High-Dimensional Continuous Control Using Generalized Advantage
-Estimation", https://arxiv.org/abs/1506.02438. `final` is the value after the last action. It is 0,
-unless `truncation: bootstrap` is set and the episode was ended by the turn cap or the context. It
-is then the critic's value.
+Estimation", https://arxiv.org/abs/1506.02438. `final` is the value after the last action. It is the
+critic's value if `truncation: bootstrap` is set and the episode was truncated by the turn cap or
+the context length. Otherwise, it is 0.
 
 All arrays are float64 and contain only the sampled tokens of one trajectory. Tokens of the
 environment are not actions, so the last token of a reply is followed by the first token of the next
@@ -28,7 +28,7 @@ class Estimate:
     Attributes:
         advantages: float64 [N].
         targets: float64 [N], targets of the critic's values.
-        learnt: bool [N], whether the critic is trained on the target of a token.
+        learnt: bool [N], whether the critic is trained on each target.
     """
 
     advantages: np.ndarray
@@ -64,10 +64,10 @@ def token_gae(
 def turn_gae(
     rewards: np.ndarray, values: np.ndarray, ends: np.ndarray, config: GaeConfig, final: float = 0
 ) -> Estimate:
-    """GAE with whole replies as actions; all tokens of a reply have its advantage.
+    """GAE with whole replies as actions; all tokens of a reply have the same advantage.
 
-    The states are those before replies, so the critic is trained only at the first token of each
-    reply. See `token_gae` for the arguments.
+    The states are the positions before replies, so the critic is trained only at the first token of
+    each reply. See `token_gae` for the arguments.
     """
     starts = np.roll(ends, 1)
     turns = gae(rewards, values[starts], config.gamma, config.lam, final)
@@ -80,8 +80,8 @@ def bi_level_gae(
 ) -> Estimate:
     """GAE over the turns with `gamma_high`, then over the tokens within each turn.
 
-    GAE over turns uses the values at the last tokens. The sum of a turn's advantage and this value
-    then becomes the reward of the turn's last token, and GAE over tokens restarts in every turn.
+    GAE over turns uses the value at the last token of each turn. The sum of this value and the
+    turn's advantage becomes the reward of this token. GAE over tokens restarts in every turn.
     This is RAGEN's bi-level GAE (https://arxiv.org/abs/2504.20073). However, RAGEN detects ends of
     turns by nonzero rewards, and therefore misses turns with reward 0. See `token_gae` for the
     arguments.
@@ -106,7 +106,7 @@ ESTIMATORS: Mapping[str, Callable[..., Estimate]] = {
 
 
 def _at_ends(rewards: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Assign rewards of turns [T] to the last token of each turn: [N], 0 elsewhere."""
+    """Rewards of tokens [N]: the reward of a turn at its last token, and 0 elsewhere."""
     spread = np.zeros(len(ends))
     spread[ends] = rewards
     return spread

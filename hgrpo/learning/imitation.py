@@ -31,8 +31,8 @@ from hgrpo.policy.settings import ModelConfig
 
 _MAX_GRAD_NORM = 1.0
 _EVALUATIONS = 5
-# On two cores, a tiny model processes two parts of a batch in parallel in 0.6 times the time that
-# it takes with two threads per operation, because its operations are short.
+# Number of parts of a batch to process in parallel on a CPU. For a tiny model on two cores, this
+# takes 0.6 times as long as two threads per operation, because each operation is short.
 _CPU_SHARES = 2
 # Set all values explicitly, because defaults of settings are not part of the code hash.
 _PRETRAINING = SftConfig(
@@ -103,7 +103,7 @@ class _Imitator:
         """
         shares = _CPU_SHARES if self.policy.device.type == "cpu" else 1
         lengths = [len(example.token_ids) for example in examples]
-        # Divide by the number of parts, because memory must hold a micro-batch of each part.
+        # One micro-batch of each part is in memory at the same time, so reduce their size.
         parts = micro_batches(lengths, self.settings.microbatch_tokens // shares)
         chosen = [[examples[i] for i in part] for part in parts]
         return list(
@@ -118,7 +118,7 @@ class _Imitator:
         total, gradients = 0.0, [None] * len(parameters)
         for part in parts:
             loss = -self._logprobs(part).sum() / tokens
-            # `backward` would accumulate gradients of parallel parts in the same `grad`.
+            # `backward` would add the gradients of parallel parts to the same `grad`.
             of_part = torch.autograd.grad(loss, parameters, allow_unused=True)
             gradients = list(map(_added, gradients, of_part))
             total += float(loss.detach())
@@ -221,7 +221,7 @@ def _batches(size: int, settings: SftConfig) -> Iterator[list[int]]:
 
 
 def read_demonstrations(expert: Path) -> list[dict]:
-    """Read an expert folder; return task_id, observations [T + 1] and actions [T] per trajectory.
+    """Read an expert folder. Each row has `task_id`, `observations` [T + 1] and `actions` [T].
 
     Raises:
         UserError: the file is missing, damaged, or not from the expert stage.
@@ -265,7 +265,7 @@ def examples(
 ) -> tuple[list[Example], int]:
     """Examples with at most `max_length` tokens, and the number of longer examples.
 
-    Demonstrations without actions are skipped, and are not part of this number.
+    Demonstrations without actions are skipped and not counted.
     """
     made = [
         as_example(row, conversation, whole_text) for row in demonstrations if len(row["actions"])
@@ -283,9 +283,9 @@ def pretrain(
 ) -> list[dict]:
     """Train the tiny model in `folder` in place for one epoch; return the rows of `imitate`.
 
-    The random stream ("pretrain", seed) selects `tiny.pretrain_trajectories` demonstrations, of
-    which those with more than `tiny.max_positions` tokens are skipped. `on_step` is called after
-    each step, with its row and the total number of steps.
+    The random stream ("pretrain", seed) selects `tiny.pretrain_trajectories` demonstrations. Those
+    with more than `tiny.max_positions` tokens are skipped. `on_step` is called after each step,
+    with the step's row and the total number of steps.
     """
     policy = load_policy(config.model_copy(update={"adapt": "full"}), folder)
     order = generator("pretrain", seed).permutation(len(demonstrations))

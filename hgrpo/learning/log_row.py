@@ -56,9 +56,9 @@ def rollout_row(groups: Sequence[Sequence[Trajectory]]) -> dict:
 
 
 def spread_row(groups: Sequence[Sequence[Trajectory]], training: TrainingConfig) -> dict:
-    """Log entries: mean sample standard deviation within groups, of returns and of successes.
+    """Log entries: sample standard deviation of returns and of success in groups; mean over groups.
 
-    The second entry does not depend on penalties, which make returns of failed trajectories differ.
+    Penalties make the returns of failed trajectories differ, but do not affect the second entry.
     """
     successes = [np.array([trajectory.success for trajectory in group]) for group in groups]
     return {
@@ -76,7 +76,7 @@ def trained_row(trained: Sequence[np.ndarray]) -> dict:
 def advantage_row(
     groups: Sequence[Sequence[Trajectory]], advantages: Sequence[GroupAdvantages]
 ) -> dict:
-    """Log entries: dead groups, groups with flat credit, and `SIZES` of credit and advantages.
+    """Log entries: numbers of dead groups and groups with flat credit, inputs of `size_caution`.
 
     `advantages` contains the groups' advantages before blending. `mean_abs_token_adv` is a mean of
     blended advantages, which are stored in the turns of `groups`.
@@ -99,7 +99,7 @@ def advantage_row(
 
 
 def over_steps(steps: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Combine the steps' diagnostics: maximum of `ratio_max`, minimum of `ess`, mean of others."""
+    """Combine the diagnostics of several steps: max of `ratio_max`, min of `ess`, else the mean."""
     row = {name: sum(step[name] for step in steps) / len(steps) for name in steps[0]}
     row["ratio_max"] = max(step["ratio_max"] for step in steps)
     row["ess"] = min(step["ess"] for step in steps)

@@ -32,7 +32,7 @@ class ObjectiveConfig(KindSection):
         return _without_shared(kinds.load(kind))
 
     def make(self, training: TrainingConfig) -> Rule:
-        """The rule with its settings, including those whose values are from `training`."""
+        """Create the rule. Some of its settings are taken from `training`."""
         rule = kinds.load(self.rule)
         shared = {key: getattr(training, name) for key, name in rule.of_training.items()}
         return rule(**self.settings, **shared)
@@ -40,7 +40,7 @@ class ObjectiveConfig(KindSection):
 
 @cache
 def _without_shared(rule: type[Rule]) -> type[Strict]:
-    """The rule's settings, except for those whose values are from `training`."""
+    """The model of the rule's settings, without those whose values are taken from `training`."""
     if not rule.of_training:
         return rule
     fields = {
@@ -144,7 +144,7 @@ class MethodConfig(Strict):
 
     @property
     def _chooses_alpha(self) -> bool:
-        """Whether the arm trains with turn credit, and its assigner does not determine `alpha`."""
+        """Whether the arm trains with turn credit whose weight the assigner does not prescribe."""
         compares = self.train and self.advantage == "group"
         return compares and "alpha" not in self.credit.declared.demands
 
@@ -169,5 +169,5 @@ class MethodConfig(Strict):
 
     @property
     def full_label(self) -> str:
-        """`label` or `name`, with the assigner's remark, such as "(offline rubric)"."""
+        """`label` (or `name` without a label), and a remark such as "(offline rubric)"."""
         return f"{self.label or self.name} {self.credit.declared.label_remark}".strip()

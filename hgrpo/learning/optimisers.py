@@ -43,7 +43,7 @@ def sft_optimisers(policy: Policy, settings: SftConfig) -> list[Optimizer]:
 def warmup_linear(step: int, total: int, warmup: int) -> float:
     """Learning-rate factor at `step` (from 0) of `total`: linear warm-up, then linear decay to 0.
 
-    With a warm-up, the first factor is 1 / warmup. The factor would be 0 at step `total`.
+    With a warm-up, the first factor is 1 / warmup. The factor of the last step is positive.
     """
     if step < warmup:
         return (step + 1) / warmup
@@ -91,7 +91,7 @@ def orthogonal(matrix: Tensor, dtype: torch.dtype) -> Tensor:
     tall = matrix.size(0) > matrix.size(1)
     if tall:
         wide = wide.T
-    # All singular values are now at most 1, because the Frobenius norm is an upper bound of them.
+    # Divide by the Frobenius norm, which is at least as large as all singular values.
     wide = wide / wide.norm().clamp(min=_SMALLEST_NORM)
     linear, cubic, quintic = _QUINTIC
     for _ in range(_ITERATIONS):
@@ -107,8 +107,8 @@ class Muon(Optimizer):
     Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks",
     https://kellerjordan.github.io/posts/muon/. `dtype` is the dtype of the orthogonalisation. With
     bfloat16, results are bitwise equal to those of torch.optim.Muon with default options. On
-    processors without bfloat16 instructions, float32 is faster: with bfloat16, orthogonalisation
-    would take 90 % of the time to fine-tune a tiny model.
+    processors without bfloat16 instructions, float32 is faster. On such a processor, bfloat16
+    orthogonalisation would take 90 % of the time for fine-tuning a tiny model.
 
     A step moves a matrix by lr * sqrt(max(1, rows / columns)) times the orthogonalised Nesterov
     momentum. Weight decay is decoupled: a step multiplies weights by 1 - lr * weight_decay.

@@ -18,13 +18,13 @@ import torch
 import torch.distributed as dist
 
 Item = TypeVar("Item")
-# Only torch's launcher sets this variable, whereas other programs also set WORLD_SIZE.
+# This variable is set only by torch's launcher. WORLD_SIZE is also set by other programs.
 _STARTED = "TORCHELASTIC_RUN_ID"
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """Rank of this process: `index`, from 0, among `size` processes."""
+    """The rank of this process (`index`, from 0) and the number of processes (`size`)."""
 
     index: int = 0
     size: int = 1
@@ -61,7 +61,7 @@ class Ranks:
         return items  # type: ignore[return-value]
 
     def join(self, mine: Sequence[Item]) -> list[Item]:
-        """Gather results for the items of `share`, in the order of the original items."""
+        """Gather the ranks' results for their `share`, in the order of the original items."""
         parts = self.gather(list(mine))
         joined: list[Item] = [item for part in parts for item in part]
         for index, part in enumerate(parts):
@@ -118,7 +118,7 @@ def become_ranks(processes: int) -> None:
 
 
 def joined_ranks() -> Ranks:
-    """The `Ranks` of this process, or `ALONE` if `become_ranks` did not start it."""
+    """The `Ranks` of this process, or `ALONE` if it was not started by `become_ranks`."""
     # Importing accelerate takes a second, and a single process does not require it.
     if not is_child() or int(os.environ["WORLD_SIZE"]) == 1:
         return ALONE

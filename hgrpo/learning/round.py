@@ -60,8 +60,8 @@ class Round:
         checkpoints: saves finished steps. Its folder also contains the trajectories.
         validation: greedy success rate on the validation panel after each earlier round, if the
             stopping rules require it.
-        second: creates a second assigner, which is used to check that a group's credit does not
-            depend on earlier groups. None if the assigner requires more than the turns.
+        second: creates a second assigner, to check that a group's credit does not depend on earlier
+            groups. None, i.e. no check, if the assigner requires more than the turns.
         rows: the log so far, one row per step.
     """
 
@@ -118,7 +118,7 @@ class Round:
         diagnostics = self._update(played, advantages, chosen, step)
         elapsed = time.perf_counter() - began
         self.rows.append(
-            # If a column of the assigner has the name of a log column, use the log column.
+            # The assigner's columns come first. Log columns with the same name replace them.
             reported
             | {"step": step, "round": self.id.index}
             | rollout_row(played)
@@ -144,7 +144,7 @@ class Round:
     def _play(
         self, step: int, on_trajectory: Callable[[], None]
     ) -> tuple[list[Group], list[GroupAdvantages], dict, dict[str, float]]:
-        """Play the step's tasks (with dynamic sampling, also further tasks), and assign credit.
+        """Play the step's tasks and, with dynamic sampling, further tasks; assign credit.
 
         Returns the groups, their advantages, log entries about the engine, and times in seconds.
         """
@@ -161,8 +161,8 @@ class Round:
             groups += batch
             credits = self._credit(batch)
             if step == 0 and len(groups) == len(batch) and self.second and self.learner.ranks.first:
-                # Check the last group with nonzero credit. If the assigner keeps any state from
-                # earlier groups, this state would change the group's credit.
+                # Recompute the credit of the last group with nonzero credit. It would differ if the
+                # assigner's state depended on earlier groups.
                 living = [k for k, rows in enumerate(credits) if any(map(np.any, rows))] or [0]
                 again = self.second, batch[living[-1]], credits[living[-1]]
                 synced["order_dependent_credit"] = is_order_dependent(*again)
@@ -173,13 +173,13 @@ class Round:
             seconds["collect_s"] += collected - began
             began = time.perf_counter()
             seconds["credit_s"] += began - collected
-            # Play no more tasks than there are missing groups, so that all usable groups are used.
+            # Play only as many tasks as groups are missing, so that no usable group is dropped.
             missing = training.tasks_per_step - sum(not each.dead for each in advantages)
             tasks, further = further[:missing], further[missing:]
         return groups, advantages, synced, seconds
 
     def load_engine(self, tasks: Sequence[Task]) -> dict[str, float | None]:
-        """Load the policy's weights into the engine and check them; return log entries."""
+        """Load the policy's weights into the engine and check the result; return log entries."""
         engine, policy = self.collector.engine, self.learner.policy
         engine.load_weights(policy)
         return check_sync(engine, policy, tasks[0].task_id)
@@ -206,7 +206,7 @@ class Round:
     ) -> Chosen:
         """Select trajectories for the update: exclude dead groups, then apply the filter.
 
-        With a critic, no group is dead, because advantages do not depend on other trajectories.
+        With a critic, no group counts as dead, because advantages are not relative to the group.
         """
         training, rule = self.learner.training, self.id.method.dead_groups
         penalised = training.penalises_dead_groups(self.learner.kl_coefficient)
@@ -236,9 +236,9 @@ class Round:
     def _measure_collapse(
         self, played: Sequence[Sequence[Trajectory]], step: int
     ) -> dict[str, float | None]:
-        """Collapse metrics, if configured, in the run's first step and each round's last step.
+        """Collapse metrics in the run's first step and in each round's last step; otherwise empty.
 
-        Call this method before the update, because replies are scored with the policy that played.
+        Call this method before the update, because the policy that played must score the replies.
         """
         training = self.learner.training
         last = step == training.steps_per_round - 1 or self.learner.stop.over

@@ -16,7 +16,7 @@ from hgrpo.policy.precision import dtype_name
 from hgrpo.trajectories.log_row import all_play, in_summary
 from hgrpo.trajectories.store import join_steps
 
-# Log columns whose sums are in the summary. Names in `_TOTALS` have the prefix "n_" in the log.
+# Log columns to sum for the summary. In the log, those in `_TOTALS` have the prefix "n_".
 _COUNTS = ("inadmissible", "overlong", "empty", "dead_groups", "truncated", "context_overflow")
 _TOTALS = (
     *("groups", "trajectories", "turns", "action_tokens", "forward_tokens"),
@@ -57,7 +57,7 @@ def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -
 
 
 def credit_caution(played: Round) -> str:
-    """Warning about the round's turn credit, or "". There is no check before the first fit."""
+    """Warning about the round's turn credit, or "". Credit is not checked before the first fit."""
     method, rows = played.id.method, played.rows
     unfitted = method.credit.declared.fits and played.id.index == 1
     if unfitted or not rows:
@@ -73,7 +73,7 @@ def credit_caution(played: Round) -> str:
 def totals(rows: Sequence[Mapping]) -> dict:
     """Sums and means of log rows; a mean over no rows is None.
 
-    `all_play` includes continuations. Sums with the prefix `total_` do not include them.
+    `all_play` includes continuations, but sums with the prefix `total_` do not.
     """
     tenth = max(1, len(rows) // 10)
     norms = [row["grad_norm"] for row in rows if row["grad_norm"] is not None]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from hgrpo.errors import UserError
 
-# Files that a round passes to the next: the critic's weights and, in the policy's folder, the
-# optimiser's and other training state.
+# Files that a round passes to the next round: the critic's weights, and the state of the optimiser
+# and other training state (in the policy's folder).
 CRITIC, TRAINER_STATE = "critic.safetensors", "trainer_state.pt"
 
 
@@ -28,7 +28,7 @@ def step_folders(folder: Path) -> list[Path]:
 
 
 def rows_file(step: Path) -> Path:
-    """The file in a step's folder with the log rows of this and all earlier steps."""
+    """The file in a step's folder that contains the log rows of this and all earlier steps."""
     return step / "rows.json"
 
 
@@ -42,8 +42,8 @@ def job_scratch(option: Path | None, out: Path, key: str) -> Iterator[Path]:
     """Lock the scratch folder and yield the subfolder for this job's steps.
 
     Subfolders with other keys, which belong to superseded runs, are removed first. If the block
-    succeeds, this job's subfolder is removed. A scratch folder next to `out` is then also removed,
-    whereas the folder of `--scratch` remains.
+    succeeds, this job's subfolder is removed. The scratch folder is then also removed, unless it
+    was set with `--scratch`.
 
     Args:
         option: the folder of `--scratch`, if any.

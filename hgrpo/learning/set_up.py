@@ -125,8 +125,8 @@ def set_up(
     """Create a round that is ready to run. Call `check_inputs` on `inputs` first.
 
     Raises:
-        UserError: the model or the panels cannot be loaded, the engine cannot play the model, or
-            the assigner cannot be created.
+        UserError: the model or the panels cannot be loaded, the engine does not support the model,
+            or the assigner cannot be created.
     """
     policy = load_policy(settings.model, inputs.base, inputs.policy)
     policy.load_reference(inputs.sft)
@@ -165,7 +165,6 @@ def _learner(
 
 
 def _critic(learner: Learner, settings: RoundSettings, inputs: RoundInputs) -> Critic:
-    """A critic initialised from the SFT policy, with a fresh optimiser."""
     training, config = settings.training, settings.training.critic
     body = load_policy(settings.model, inputs.base, inputs.sft)
     head = value_head(body)
@@ -177,7 +176,6 @@ def _critic(learner: Learner, settings: RoundSettings, inputs: RoundInputs) -> C
 def _collector(
     policy: Policy, settings: RoundSettings, inputs: RoundInputs, needs: CreditSettings
 ) -> Collector:
-    """The collector with its engine; `needs` contains the requirements of the assigner."""
     training = settings.training
     sampling = Sampling(training.temperature, training.max_action_tokens)
     engine = settings.engine.make(policy, training.in_flight, sampling, needs.reads_embeddings)

@@ -66,7 +66,7 @@ class KlConfig(Strict):
         if form in ("k1", "kl"):
             raise ValueError(
                 f"{form}: the expected gradient of log p - log p_ref does not depend on the "
-                "reference, so it cannot act as a penalty; use k2, k3, k3_k2_gradient or k3_ratio"
+                "reference, so this form is not a penalty; use k2, k3, k3_k2_gradient or k3_ratio"
             )
         return form
 
@@ -136,7 +136,7 @@ class CollapseConfig(Strict):
 
 
 class DynamicSampling(Strict):
-    """Play tasks until `tasks_per_step` groups have nonzero advantages; train only on those."""
+    """Play tasks until `tasks_per_step` groups have nonzero advantages; train on these groups."""
 
     most_batches: int = Field(
         4, gt=1, description="maximum number of tasks per step, as a multiple of `tasks_per_step`"
@@ -290,9 +290,9 @@ class TrainingConfig(Strict):
         return self.tasks_per_step * (1 if sampling is None else sampling.most_batches)
 
     def penalises_dead_groups(self, coefficient: float) -> bool:
-        """Whether the update uses dead groups for the entropy bonus or for this KL coefficient.
+        """Whether the entropy bonus, or a KL penalty with `coefficient`, is applied to dead groups.
 
-        With dynamic sampling, the update never uses dead groups, because they are replaced.
+        The result is False with dynamic sampling, because it replaces dead groups.
         """
         regularised = coefficient > 0 or self.entropy_bonus > 0
         return regularised and self.dynamic_sampling is None

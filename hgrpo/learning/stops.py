@@ -3,7 +3,7 @@
 The rules follow RAGEN (https://arxiv.org/abs/2504.20073) and RAGEN-2
 (https://arxiv.org/abs/2604.06268), with two additions. First, the limit on the standard deviation
 has a lower bound, so that a run stops even if all its returns are equal from the first step on.
-Second, a run with near-perfect success ends as `solved`, because its returns also become equal.
+Second, a run with near-perfect success, whose returns also become equal, ends as `solved`.
 
 The rules are pure functions. Their state is part of every checkpoint, so that a resumed run stops
 at the same step as an uninterrupted run.
@@ -27,8 +27,8 @@ Rule = Literal["", "reward_collapse", "low_validation", "empty_steps"]
 class RewardCollapse(Strict):
     """Stops a run if the deviation of returns within groups falls far below its initial value.
 
-    The deviation of a step is computed before filtering. It is the standard deviation of returns in
-    a group, averaged over groups. Steps in which the filter removes all trajectories do not count.
+    The deviation of a step is the standard deviation of returns in a group, averaged over groups
+    before filtering. Steps in which the filter removes all trajectories do not count.
     """
 
     window: int = Field(
@@ -70,7 +70,7 @@ class LowValidation(Strict):
 
 
 class EmptySteps(Strict):
-    """Stops a run if the filter removes all trajectories of consecutive batches."""
+    """Stops a run if the filter removes all trajectories of several consecutive steps."""
 
     steps: int = Field(5, gt=0, description="the run stops after this many consecutive empty steps")
     solved_above: float = Field(
@@ -101,7 +101,7 @@ class StopConfig(Strict):
 
 @dataclass(frozen=True)
 class StopState:
-    """State of the rules after the steps so far; the defaults are the initial state.
+    """State of the rules. A step is empty if the filter has removed all its trajectories.
 
     Attributes:
         status: "" while the run continues, `stopped` if it failed, or `solved`.
@@ -130,7 +130,7 @@ class StopState:
         return self.status != ""
 
     def ended(self, status: Status, rule: Rule, where: tuple[int, int | None]) -> "StopState":
-        """The state after `rule` has ended the run at the position `where` (round, step)."""
+        """The state in which `rule` has ended the run at `where` (round, step)."""
         return replace(self, status=status, rule=rule, round=where[0], step=where[1])
 
     def ending(self) -> dict[str, object]:
@@ -186,7 +186,7 @@ def _after_played(
     success: float,
     where: tuple[int, int],
 ) -> StopState:
-    """Stop if the last `window` deviations are below the limit and not part of the baseline."""
+    """Add a non-empty step; end the run if `_low_steps` has reached `window`."""
     deviations = (*state.deviations, deviation)[-rule.window :]
     successes = (*state.successes, success)[-rule.window :]
     baseline = _mean(deviations) if state.seen == rule.window else state.baseline
@@ -197,9 +197,9 @@ def _after_played(
 
 
 def _low_steps(state: StopState, rule: RewardCollapse) -> int:
-    """Number of latest non-empty steps in a row with a deviation below the limit, at most `window`.
+    """Number of consecutive steps below the limit up to the latest step; at most `window`.
 
-    Steps that are used for the baseline do not count.
+    Empty steps, and steps from which the baseline is computed, do not count.
     """
     if state.baseline is None:
         return 0

@@ -11,7 +11,7 @@ from hgrpo.learning.settings import TrainingConfig
 def tasks_of_step(
     panel: Sequence[Task], seed: int, round_index: int, step: int, training: TrainingConfig
 ) -> list[Task]:
-    """The tasks of one step, the same for every method; rounds count from 1, steps from 0.
+    """The tasks of one step. They do not depend on the method. Rounds count from 1, steps from 0.
 
     Each seed plays successive permutations of the panel, so that every task is played once before
     any task is repeated. Tasks are not repeated within a step. Rounds use consecutive parts of this
@@ -33,10 +33,10 @@ def tasks_of_step(
 
 
 def _order(seed: int, epoch: int, size: int, many: int) -> list[int]:
-    """The order of the panel in epoch `epoch` (from 0) of a seed, with steps of `many` tasks.
+    """The order of the panel's tasks in epoch `epoch` (from 0), with `many` tasks per step.
 
-    If a step spans two permutations, tasks in the second one that the step has already played are
-    swapped with later tasks.
+    If a step spans two epochs, tasks that the step has already played in the first epoch are
+    swapped with later tasks of the second epoch.
     """
     order = generator("task-order", seed, epoch).permutation(size).tolist()
     played = epoch * size % many

@@ -68,7 +68,7 @@ class Learner:
         return self.objective.make(self.training)
 
     def state(self) -> dict[str, object]:
-        """The state that training passes from step to step and from round to round."""
+        """The state that is passed from step to step and from round to round."""
         return {
             "weights": self.policy.trained_state(),
             "optimiser": self.optimiser.state_dict(),
@@ -102,7 +102,7 @@ class Learner:
 
         Raises:
             TrainingError: a loss, gradient or weight is not finite, or the log-probs of engine and
-                trainer differ by more than `mismatch_limit`. Steps already taken are not undone.
+                trainer differ by more than `mismatch_limit`. Optimiser steps are not undone.
         """
         observed = self._measure_kl(sequences)
         row = {"observed_kl": observed, "kl_coef": self.kl_coefficient}
@@ -153,7 +153,7 @@ class Learner:
         order: Sequence[int],
         importance: Mapping[str, float],
     ) -> tuple[list[dict[str, float]], dict[str, float]]:
-        """Take all steps; return their diagnostics, and the mismatch before the first step."""
+        """Take all steps; return their diagnostics, and the `mismatch` before the first step."""
         steps: list[dict[str, float]] = []
         before: dict[str, float] = {}
         for _ in range(self.training.epochs):
@@ -184,7 +184,7 @@ class Learner:
         model: "PreTrainedModel | None" = None,
         entropies: bool = False,
     ) -> list[Tensor]:
-        """Log-prob of each sampled token, or entropy of the policy; [N] per sequence, in nats.
+        """Log-probs of sampled tokens, or entropies at these tokens; [N] per sequence, in nats.
 
         `model` defaults to the policy. The sequences are divided among the ranks.
         """
@@ -253,8 +253,8 @@ class Learner:
         """Add the gradient of a micro-batch to the parameters.
 
         `weights`, float32 [N], are the weights of the tokens in the minibatch's loss. `share` is
-        the micro-batch's share of the minibatch's sampled tokens. `slopes` are from `_first_pass`,
-        one per sequence.
+        the micro-batch's share of the minibatch's sampled tokens. `slopes`, one per sequence, are
+        the derivatives from `_first_pass`.
 
         Returns the micro-batch's contribution to each of `SUMS`, and its log ratios [N].
         """

@@ -1,12 +1,12 @@
 """The policy's probabilities of given candidate replies at positions of a sequence.
 
-The candidate replies at one position form a prefix tree. The prefix shared by all candidates is
-ignored, and so are the tokens of a candidate after the first one that distinguishes it from all
+The candidate replies at one position form a prefix tree. Two parts of a candidate are ignored: the
+prefix that all candidates share, and all tokens after the first one that distinguishes it from all
 others. A candidate's weight is the product of the probabilities of its remaining tokens. The
 weights are normalised to sum to 1.
 
-The sequence contains the played reply at each position. One forward pass over it therefore gives
-the probabilities of the played replies and of all tokens that other replies share with them.
+The sequence contains the played reply at each position. One forward pass over the sequence gives
+the probabilities after all prefixes of played replies. Other prefixes require separate passes.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from hgrpo.policy.policy import Policy
 _BUDGET = 16_384
 
 Node = tuple[int, ...]
-# Index of the sequence, index of the choice, and a node of the choice's tree.
+# Name of a node: index of the sequence, index of the choice, and the node's tokens.
 Name = tuple[int, int, Node]
 
 

@@ -14,10 +14,10 @@ from hgrpo.errors import UserError
 from hgrpo.policy.settings import LoraConfig, ModelConfig
 
 LORA_CONFIG, LORA_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-# Config keys that do not affect the model: names, the dtype of the weights, and a version.
+# Config keys that do not affect the model: names, dtype of the weights, version of transformers.
 _BOOKKEEPING = {"_name_or_path", "architectures", "dtype", "transformers_version"}
-# Keys of a LoRA config that may differ from PEFT's default. Some record the origin and task; the
-# others are compared with the study's settings.
+# Keys of a LoRA config that may differ from PEFT's default. `r`, `lora_alpha` and `target_modules`
+# are compared with the study's settings. The others record the adapter's origin and task.
 _FREE = {
     *("auto_mapping", "base_model_name_or_path", "inference_mode", "peft_version", "revision"),
     *("task_type", "r", "lora_alpha", "target_modules"),
@@ -147,5 +147,4 @@ def check_lora(adapter: Path, settings: LoraConfig, ignored: Collection[str] = (
 
 
 def _ordered(targets: object) -> object:
-    """Sort and deduplicate a list as strings; return other values unchanged."""
     return sorted({str(each) for each in targets}) if isinstance(targets, list) else targets

@@ -35,13 +35,14 @@ class GenerateSettings(Strict):
         low, high = self.lengths
         if low < 1 or high - low < 2:
             raise ValueError(
-                f"lengths: [{low}, {high}]: expected a range of at least three lengths, from 1 on"
+                f"lengths: [{low}, {high}]: the range must begin at 1 or higher and contain at "
+                "least three lengths"
             )
         return self
 
 
 class SplitPlaces(Strict):
-    """The file or folder with the levels of each split, relative to `folder`."""
+    """Path of the file or folder with the levels of each split, relative to `folder`."""
 
     train: str = Field("train", description="training levels")
     validation: str = Field("valid", description="validation levels")
@@ -67,7 +68,7 @@ class LevelSettings(FolderOrGenerate):
 
 
 class SokobanPanels(PanelSizes):
-    """Number of levels per panel; null takes all levels of a folder."""
+    """Number of levels per panel. With null, the panel contains all levels of its split."""
 
     train: int | None = Field(4000, gt=0, description="training levels")
     validation: int | None = Field(200, gt=0, description="validation levels")
@@ -75,7 +76,7 @@ class SokobanPanels(PanelSizes):
 
 
 class SokobanExpert(ExpertSettings):
-    """Settings of the expert, who knows the shortest solution but wastes actions."""
+    """Settings of the expert, which knows the shortest solution but adds useless actions."""
 
     turn_cap: int = Field(5, gt=0, description="maximum turns of an expert trajectory")
     single: Share = Field(0.7, description="probability that a turn has only one action")
@@ -139,13 +140,13 @@ class SokobanSettings(EnvSettings):
         most = self.turn_cap * self.actions_per_turn
         if self.actions > most:
             raise ValueError(
-                f"actions: {self.actions} actions exceed {self.turn_cap} turns of "
+                f"actions: {self.actions} actions do not fit into {self.turn_cap} turns of up to "
                 f"{self.actions_per_turn} actions; reduce `actions` or increase `turn_cap`"
             )
         if self.expert.turn_cap > self.turn_cap:
             raise ValueError(
                 f"expert.turn_cap: {self.expert.turn_cap} exceeds the episode's `turn_cap: "
-                f"{self.turn_cap}`; reduce it"
+                f"{self.turn_cap}`; reduce `expert.turn_cap`"
             )
         generate = self.levels.generate
         if generate is not None:

@@ -1,6 +1,6 @@
-"""Renders boards as text (a grid of symbols, coordinates, or both), and explains this text.
+"""Renders boards as text: as a grid of symbols, as lists of coordinates, or as both.
 
-Unlike in RAGEN, views with coordinates also have a legend and list the walls.
+In contrast to RAGEN, views with coordinates also have a legend and a list of the walls.
 """
 
 from functools import lru_cache
@@ -44,7 +44,7 @@ def opening(level: Level, settings: SokobanSettings) -> str:
 
 
 class Picture:
-    """Renders the boards of one level; for `symbols` and `view` see the settings."""
+    """Renders the boards of one level. For `view` and `symbols`, see `SokobanSettings`."""
 
     def __init__(self, level: Level, view: View, symbols: str):
         wall, floor, target, *others = symbols
@@ -54,7 +54,7 @@ class Picture:
             target if cell in level.targets else floor if open_ else wall
             for cell, open_ in enumerate(level.free)
         ]
-        # Line ends are attached to the last cell of a row, so that the index of a text is its cell.
+        # Append line breaks to the last cells of rows, so that the list has one entry per cell.
         for end in range(level.columns - 1, len(cells) - 1, level.columns):
             cells[end] += "\n"
         self._cells = cells
@@ -91,5 +91,5 @@ class Picture:
 
 @lru_cache(maxsize=1000)
 def picture(level: Level, view: View, symbols: str) -> Picture:
-    """Create a `Picture`; those of the 1000 most recently used levels are cached."""
+    """Create a `Picture`, or return it from the cache of the 1000 most recently used ones."""
     return Picture(level, view, symbols)

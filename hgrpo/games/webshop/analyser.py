@@ -38,7 +38,7 @@ _FLAG_HALF = r"[\U0001F1E6-\U0001F1FF]"
 
 
 def _run(kind: str) -> str:
-    """Return a pattern for one or more characters of a kind, with their marks."""
+    """Return a pattern for one or more characters of a class, including attached marks."""
     return rf"{kind}(?:{kind}|{_MARK})*+"
 
 
@@ -47,13 +47,13 @@ _DIGITS = rf"{_run(_DIGIT)}(?:{_IN_DIGITS}{_MARK}*+{_run(_DIGIT)})*+"  # 3.5, 1,
 _PART = rf"(?:{_run(_KATAKANA)}|(?:{_LETTERS}|{_DIGITS})++)"
 _WORD = regex.compile(
     rf"((?:{_run(_JOINER)})?+{_PART}(?:{_run(_JOINER)}{_PART})*+(?:{_run(_JOINER)})?+"
-    # A pictograph after a zero-width joiner belongs to the same emoji.
+    # A zero-width joiner combines the pictographs before and after it into one emoji.
     rf"|{_PICTOGRAPH}{_MARK}*+(?:(?<=\u200D){_PICTOGRAPH}{_MARK}*+)*+"
     rf"|{_FLAG_HALF}{_MARK}*+{_FLAG_HALF}{_MARK}*+"
     rf"|[#*]{_MARK}*?\u20E3{_MARK}*+"
     rf"|(?:\p{{LB=SA}}{_MARK}*+)++"
     rf"|[\p{{Script=Han}}\p{{Script=Hiragana}}]{_MARK}*+)"
-    # Joiners alone are not a word; this branch avoids quadratic time for long runs.
+    # A run of joiners is not a word. Matching it here avoids quadratic time for long runs.
     rf"|{_run(_JOINER)}",
     regex.VERSION1,
 )
@@ -67,15 +67,15 @@ _POSSESSIVES = ("'s", "\u2019s", "\uff07s")
 
 # The stemmer's own cache is off, because `_terms` is cached.
 _PORTER = Stemmer.Stemmer("porter", maxCacheSize=0)
-# Lucene stems words with the endings below differently, so `stem` first replaces these endings to
-# obtain Lucene's result. The first two patterns apply only after a vowel and a consonant, where y
-# after a consonant counts as a vowel.
+# Lucene and PyStemmer stem words with the endings below differently. To obtain Lucene's result,
+# `stem` first replaces these endings. The first two patterns require a vowel and then a consonant
+# before the ending. A y after a consonant counts as a vowel.
 _SYLLABLE = r".*(?:[aeiou][^aeiou]|[^aeiou]y[^aeiou]).*"
 _FORMS = r"(?:i|y|is|ys|ies|[iy](?:ed|ing)s?)"  # endings that Porter's first steps reduce to -i
 _VARIANTS = (
     (re.compile(rf"({_SYLLABLE}bl){_FORMS}"), r"\1e"),
     (re.compile(rf"({_SYLLABLE}log){_FORMS}"), r"\1"),
-    # Before -ed and -ing, Lucene reduces all double consonants except l, s and z; this stemmer
+    # Before -ed and -ing, Lucene reduces all double consonants except l, s and z. PyStemmer
     # reduces only b, d, f, g, m, n, p, r and t.
     (re.compile(r"(.*(?:[aeiou]|[^aeiou]y).*([^aeiouybdfgmnprtlsz]))\2(?:ed|ing)s?"), r"\1"),
 )
@@ -100,7 +100,7 @@ def _terms(text: str) -> tuple[str, ...]:
 
 
 def _pieces(word: str) -> list[str]:
-    """Split a long word like Lucene, into matches of at most 255 characters."""
+    """Split a long word into matches of at most 255 characters, as Lucene does."""
     pieces, start = [], 0
     while start < len(word):
         match = _WORD.match(word, start, start + _LONGEST)

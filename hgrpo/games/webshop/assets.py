@@ -26,7 +26,7 @@ _BATCH = 256
 
 
 def data_files(config: WebshopSettings) -> list[dict]:
-    """Results of `provide` for all data files that `make` reads; empty for a generated shop."""
+    """Name, size and hash of each data file that `make` reads; empty for a generated shop."""
     names, download = config.data_names, config.products.download
     return [provide(_folder(config) / name, download) for name in names]
 
@@ -65,7 +65,7 @@ def _folder(config: WebshopSettings) -> Path:
 def _items(
     products: Iterable[Product], nouns_file: Path, config: WebshopSettings, seed: int
 ) -> Iterator[Item]:
-    """Add price and nouns to products; for a generated shop, `nouns_file` contains the nouns."""
+    """Yield products with prices and nouns; `nouns_file` is read only for a generated shop."""
     if config.products.generate is None:
         with_nouns = title_nouns(products)
     else:
@@ -122,11 +122,11 @@ def _goals(
 def panels(
     goals: list[Goal], catalogue: Catalogue, config: PanelsSettings, skipped: Counter
 ) -> Iterator[tuple[str, Task]]:
-    """Yield (split, task): the first goals for test, the next for validation, then for training.
+    """Yield (split, task): test tasks from the first goals, then validation and training tasks.
 
-    The analysis panel gets the goals after those for training or, if training has no size limit,
-    the goals before them. Goals with the same content hash as an earlier goal are excluded. With
-    `apart`, goals whose product is already in another panel are also excluded.
+    Tasks of the analysis panel follow the training tasks or, if training has no size limit, precede
+    them. Goals with the same content hash as an earlier goal are excluded. With `apart`, goals
+    whose product is already in another panel are also excluded.
     """
     order = [*reversed(SPLITS)]
     if config.analysis:

@@ -1,8 +1,8 @@
 """Downloads missing data files, and records name, size and hash of each file for the manifest.
 
 The URLs come from `setup.sh` in the repository princeton-nlp/WebShop and, for trajectories, from
-its issues 14 and 21. WebShop publishes no checksums. Those below were computed from public copies
-of the files, all of which were identical.
+its issues 14 and 21. WebShop publishes no checksums. The checksums below were computed from public
+copies of the files. All copies of a file were identical.
 """
 
 import hashlib
@@ -53,8 +53,8 @@ def provide(path: Path, download: bool) -> dict[str, str | int]:
     """Return the name, size (bytes) and sha256 (hex) of a data file.
 
     With `download`, a file with an official name is downloaded if it is missing, and verified if it
-    exists. The hash is always computed, because a stored one could be outdated. For a folder, size
-    and hash are those of all its files, concatenated in path order.
+    exists. The hash is always computed, because a stored hash could be outdated. A folder is
+    treated as the concatenation of all its files in path order.
 
     Raises UserError if the file is missing and not downloaded, or if verification fails.
     """

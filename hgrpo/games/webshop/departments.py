@@ -1,6 +1,6 @@
 """Vocabulary of a generated shop: the product types of each department, and descriptive words.
 
-Because of three properties, which are tested, the reward distinguishes right from wrong choices:
+Three properties, which are tested, ensure that the reward distinguishes right from wrong choices:
 
 - No two product types share a noun.
 - The reward's fuzzy comparison distinguishes all attributes and option values of a product.
@@ -39,7 +39,7 @@ class ProductType(NamedTuple):
 
 
 class Department(NamedTuple):
-    """A department and its products; each of its `uses` has two words that fit "good for ..."."""
+    """A department of the shop. Each of `uses` consists of two words that fit "good for ..."."""
 
     types: tuple[ProductType, ...]
     attributes: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Fast draws of single numbers from a named stream, as needed for a million products."""
+"""Draws single random numbers quickly, by requesting them from NumPy in blocks."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -7,12 +7,12 @@ from hgrpo.games import streams
 
 Item = TypeVar("Item")
 
-# Numbers drawn per call to NumPy; drawing this many takes about as long as the call's overhead.
+# Block size. Drawing 48 numbers takes about as long as the overhead of a call to NumPy.
 _STOCK = 48
 
 
 class Draws:
-    """Draws from the random stream with the name `parts`, see `hgrpo.games.streams`."""
+    """Draws from the random stream with the name `parts` (see `hgrpo.games.streams`)."""
 
     def __init__(self, *parts: object) -> None:
         self._rng = streams.generator(*parts)

@@ -81,11 +81,11 @@ class WebshopEnv(PickledByReplay):
         return twin
 
     def admissible_commands(self) -> list[str]:
-        """The possible clicks on the current page. Searches are not listed, although admissible."""
+        """The possible clicks on the current page. Searches are also admissible, but not listed."""
         return [f"click[{text}]" for text in self.session.clicks]
 
     def situation(self) -> tuple[str, str]:
-        """Fingerprints of (1) the page with the chosen options and (2) all clickable texts."""
+        """Fingerprints of the page with its chosen options, and of all clickable texts."""
         session = self.session
         # The ASIN is included because two products can have identical pages.
         texts = [piece.text for piece in session.page if piece.kind != "instruction"]

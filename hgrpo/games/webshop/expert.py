@@ -1,4 +1,4 @@
-"""Creates demonstrations in WebShop, played by the scripted `Reader`, the oracle, or humans."""
+"""Creates demonstrations in WebShop. The player is the `Reader`, the oracle or a human."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from hgrpo.games.webshop.shopper import Reader, oracle
 
 
 def data_files(config: WebshopSettings) -> list[dict]:
-    """Result of `provide` for the human trajectories; empty without `expert.recorded`."""
+    """Name, size and hash of the human trajectories; empty without `expert.recorded`."""
     if config.expert.recorded is None:
         return []
     return [provide(_recorded(config.expert), config.products.download)]
@@ -28,8 +28,8 @@ def demonstrate(
 ) -> Iterator[dict]:
     """Implement `Environment.demonstrate`; call `data_files` first.
 
-    A scripted player plays every goal of the train panel equally often (see `shared_out`), in panel
-    order. Human trajectories for goals of that panel are yielded in file order.
+    With a scripted player, `shared_out` distributes the trajectories evenly over the train panel.
+    Human trajectories are yielded in file order, if their goal is on the train panel.
     """
     env = WebshopEnv(assets, config)
     if config.expert.recorded is None:
@@ -38,7 +38,7 @@ def demonstrate(
 
 
 def ceiling(config: WebshopSettings, assets: Path, panel: list[Task]) -> list[dict]:
-    """One row per task, played by the oracle, whose reward can be below 1."""
+    """The trajectories of the oracle, one row per task. Their reward can be below 1."""
     env = WebshopEnv(assets, config)
     return [_by_oracle(env, task, config.expert.turn_cap) for task in panel]
 

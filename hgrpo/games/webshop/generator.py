@@ -27,23 +27,23 @@ _PATH = " \u203a "
 SYLLABLES = tuple(consonant + vowel for consonant in "BDFGHJKLMNPRSTVWZ" for vowel in "AEIOU")
 # Products are shuffled in blocks of this size, so that only one block is held in memory.
 _BLOCK = 4096
-# Probabilities that a near-duplicate draws a new value instead of copying the first product's.
+# Probability of drawing a new value for a near-duplicate instead of copying the first product's.
 _NEW_ATTRIBUTES = 0.8
 _NEW_OPTIONS = 0.5
 _NEW_BRAND = 0.5
 # A near-duplicate's price is the first product's price times exp(u), with u uniform in
 # [-spread, spread], clipped to the price range of the product type.
 _PRICE_SPREAD = 0.3
-# Maximum number of draws to find a near-duplicate that differs from its whole family. Also the
-# number of draws of an instruction's attributes, of which the most selective one is used.
+# Maximum number of draws until a near-duplicate differs from all others in its family. For an
+# instruction, this many sets of attributes are drawn, and the most selective set is used.
 _ATTEMPTS = 8
-# Probability that a price is a range, and probability that a request mentions an option.
+# Probabilities that a price is a range, and that a request mentions an option.
 _PRICE_RANGE = 0.3
 _NAMED_OPTION = 0.6
 
 
 class Generated(NamedTuple):
-    """Entries of one product in the official files, and the lower-case nouns of its type."""
+    """A product's entries in the three official files, and the lower-case nouns of its type."""
 
     item: dict
     attributes: dict
@@ -54,8 +54,8 @@ class Generated(NamedTuple):
 def generate(config: CatalogueSettings, seed: int) -> Iterator[Generated]:
     """Yield the products, shuffled in blocks to limit memory.
 
-    Before shuffling, product i depends only on (seed, i) and the settings. Of the settings,
-    `products` affects only the ASINs, and `instructed` and `human` only the instructions.
+    Before shuffling, product i depends only on i, the seed and the settings. The setting `products`
+    affects only ASINs. The settings `instructed` and `human` affect only instructions.
     """
     drafts = ((draft, family) for family in families(config, seed) for draft in family)
     named = zip(asins(config.products, seed), drafts, strict=False)
@@ -100,11 +100,11 @@ def _entries(path: Path, brackets: str) -> Iterator[Callable[[str], None]]:
 
 
 def asins(products: int, seed: int) -> Iterator[str]:
-    """Yield distinct identifiers: "B0" and as few syllables as possible, but at least two.
+    """Yield distinct identifiers: "B0" and n + 1 syllables, where n >= 1 is as small as possible.
 
     Let S be the number of `SYLLABLES`. The first syllable of identifier i is entry i mod S of the
-    shuffled syllables, so any S consecutive identifiers begin differently. The other n syllables
-    are the base-S digits of
+    shuffled syllables. Any S consecutive identifiers therefore have distinct first syllables. The
+    other n syllables are the base-S digits of
 
         (a (i div S) + b + c (i mod S)) mod S^n
 
@@ -126,7 +126,7 @@ def asins(products: int, seed: int) -> Iterator[str]:
 def families(config: CatalogueSettings, seed: int) -> Iterator[list[Draft]]:
     """Yield families forever; family f depends only on (seed, f) and the settings.
 
-    All members of a family have the same product type, and each shares an attribute with the first.
+    All members of a family have one product type. Each shares an attribute with the first member.
     """
     types = [(name, kind) for name in config.departments for kind in DEPARTMENTS[name].types]
     for number in count():
@@ -172,9 +172,9 @@ def _sibling(config: CatalogueSettings, first: Draft, others: list[Draft], draws
 
 
 def _vary(config: CatalogueSettings, first: Draft, draws: Draws) -> tuple[str, ...]:
-    """Draw attributes for a near-duplicate: drop one or two of `first`, and add up to two.
+    """Draw the attributes of a near-duplicate.
 
-    At least one attribute of `first` is kept.
+    One or two attributes of `first` are removed, but at least one is kept. Up to two are added.
     """
     attributes = first.attributes
     retained = draws.some(attributes, max(1, len(attributes) - draws.between((1, 2))))
@@ -235,7 +235,7 @@ def _wish(draft: Draft, rivals: list[Draft], asin: str, draws: Draws) -> dict:
         "asin": asin,
         "instruction": request(WISHES, draft.type, phrases, draws, named),
         "attributes": list(draft.attributes),
-        # In the official file, a product without options has one empty entry.
+        # As in the official file, a product without options gets one empty entry.
         "options": [f"{name}: {value}" for name, value in chosen] or [""],
         "instruction_attributes": phrases,
         "instruction_options": [named[1]] if named else [],
@@ -243,6 +243,6 @@ def _wish(draft: Draft, rivals: list[Draft], asin: str, draws: Draws) -> dict:
 
 
 def _selective(draft: Draft, rivals: list[Draft], draws: Draws) -> list[str]:
-    """Draw several sets of 1 to 3 attributes, and return the one that the fewest rivals share."""
+    """Draw several sets of 1 to 3 attributes, and return the set that the fewest rivals have."""
     choices = [draws.some(draft.attributes, draws.between((1, 3))) for _ in range(_ATTEMPTS)]
     return min(choices, key=lambda choice: sum(set(choice) <= set(r.attributes) for r in rivals))

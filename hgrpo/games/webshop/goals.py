@@ -24,7 +24,7 @@ PLAIN = frozenset(_PLAIN.split())
 
 
 def synthetic_goals(item: Item, instruction: Instruction, seed: int) -> Iterator[Goal]:
-    """Yield a goal for each combination of option values; option names are sorted."""
+    """Yield one goal per combination of option values, with the options sorted by name."""
     options = item.product.options
     names = sorted(options)
     limit = price_limit(item.price, seed, item.product.asin)
@@ -37,7 +37,7 @@ def synthetic_goals(item: Item, instruction: Instruction, seed: int) -> Iterator
 
 
 def human_goal(item: Item, instruction: Instruction, seed: int, number: int) -> Goal:
-    """The goal of instruction `number` in the product's list of human instructions."""
+    """The goal of the human instruction with the index `number` among those for the product."""
     limit = price_limit(item.price, seed, item.product.asin, number)
     text = instruction.text.strip(".") + limit_text(limit)
     return Goal(item.row, text, instruction.attributes, instruction.options or (), limit)

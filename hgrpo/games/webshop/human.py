@@ -48,11 +48,11 @@ class HumanTrajectory:
 
 
 def read(path: Path, counts: Counter[str]) -> Iterator[HumanTrajectory]:
-    """Yield the trajectories of a file, or of all `.jsonl` files in a folder or zip, by name.
+    """Yield the trajectories of a file, or of a folder's or zip's `.jsonl` files sorted by name.
 
     Args:
-        counts: maps a reason to the number of trajectories excluded for it; also counts repeated
-            pages. Updated in place.
+        counts: number of excluded trajectories per reason, and number of repeated pages; updated in
+            place.
 
     Raises:
         UserError: the path cannot be read or contains no `.jsonl` file.
@@ -94,7 +94,7 @@ def _chosen(names: Iterable[str], path: Path) -> list[str]:
 
 
 def _rows(name: str, lines: Iterable[bytes]) -> Iterator[tuple[str, object]]:
-    """Yield (location, value) of each non-blank line; the value of invalid JSON is a UserError."""
+    """Yield (location, value) per non-blank line; for invalid JSON, the value is a UserError."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -128,11 +128,11 @@ def _trajectories(
 
 
 class _LeftOutError(Exception):
-    """A trajectory cannot be used; the message is the reason that is counted."""
+    """Raised if a trajectory cannot be used. The message is the reason, a key of `counts`."""
 
 
 def _listed(keywords: object) -> object:
-    """Parse a text such as "['red', 'mug']", which item pages in logs have instead of a list."""
+    """Parse a list that was logged as text, such as "['red', 'mug']" on item pages."""
     if not isinstance(keywords, str):
         return keywords
     if keywords.startswith("["):
@@ -146,7 +146,7 @@ class _Goal(BaseModel):
 
 
 class _Row(BaseModel):
-    """One line of a session log. Rewards of the original may exceed 1."""
+    """One line of a session log. As in the original, `reward` may exceed 1."""
 
     page: Literal["index", "search_results", "item_page", "item_sub_page", "done"]
     url: str
@@ -225,7 +225,7 @@ class _Page:
 
 
 def _session(lines: Iterable[tuple[str, object]], counts: Counter[str]) -> HumanTrajectory:
-    """Infer the trajectory of a session log; repeated pages, e.g. due to reloads, are merged."""
+    """Infer a trajectory from a session log; repeated pages, e.g. due to reloads, are merged."""
     rows = [(checked(_Row, row, place), place) for place, row in lines]
     goals = {row.goal.instruction_text for row, _ in rows}
     pages = [_page(row, place) for row, place in rows]
@@ -276,7 +276,7 @@ def _action(before: _Page, after: _Page) -> str | None:
 
 
 def _choice(before: dict[str, str], after: dict[str, str]) -> str | None:
-    """The click that sets or changes a single option, or None if anything else differs."""
+    """The click that changes the options `before` to `after`, or None if no single click does."""
     changed = [value for name, value in after.items() if before.get(name) != value]
     return f"click[{changed[0]}]" if len(changed) == 1 and before.keys() <= after.keys() else None
 

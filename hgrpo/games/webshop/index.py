@@ -1,7 +1,7 @@
-"""BM25 search as in Lucene, with an inverted index on disk that all reading processes share.
+"""BM25 search as in Lucene, with a memory-mapped inverted index that processes share.
 
 Scores are bit-identical to Lucene's: 32-bit floats are summed in 64 bits, and the sum is rounded to
-32 bits. The package bm25s cannot be used, because its rounding and its order of ties differ from
+32 bits. The package bm25s cannot be used, because its rounding and tie-breaking differ from
 Lucene's, it ignores repeated query terms, and it copies the vocabulary into each process.
 """
 
@@ -29,12 +29,12 @@ _B = np.float32(0.4)
 _FORMAT = "bm25 1"
 _HEADER = "index.json"
 _ARRAYS = {"keys": np.uint64, "starts": np.int64, "documents": np.int32, "saturations": np.float32}
-# If the number of a query's postings is below this share of all documents, sorting them is faster
-# than filling a table of all documents.
+# If a query has fewer postings than this share of the number of documents, sorting the postings is
+# faster than filling an array with one entry per document.
 _SPARSE = 1 / 16
 
-# The 256 document lengths that Lucene can encode in a byte (SmallFloat.byte4ToInt), ascending. The
-# lengths from 0 to 40 are all included, and then follow 8 steps of 2, 8 steps of 4, and so on.
+# The 256 document lengths that Lucene can encode in a byte (SmallFloat.byte4ToInt), ascending: all
+# lengths from 0 to 40, then 8 lengths in steps of 2, 8 in steps of 4, and so on.
 _CODES = np.arange(256 - 24)
 _FLOATS = np.where(_CODES < 8, _CODES, (8 + _CODES % 8) << np.maximum(_CODES // 8 - 1, 0))
 _LENGTHS = np.concatenate([np.arange(24), 24 + _FLOATS])
@@ -47,13 +47,13 @@ def quantise(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Index:
-    """An inverted index of V terms, P postings (a term in a document) and `size` documents.
+    """An inverted index with V terms and P postings, i.e. pairs of a term and a document.
 
     Attributes:
         size: number of documents, including those without terms.
         filled: number of documents with at least one term; N in the formula of `scores`.
-        keys: uint64 [V] ascending, a hash of each term. The hash of a term that is not in the index
-            equals one of these with probability V / 2^64.
+        keys: uint64 [V] ascending, a hash of each term. A term that is not in the index is mistaken
+            for one of these terms with probability V / 2^64.
         starts: int64 [V + 1], offset of each term's first posting.
         documents: int32 [P], document index of each posting, ascending within a term.
         saturations: float32 [P], 1 + tf / (k1 (1 - b + b dl / avgdl)).
@@ -98,7 +98,7 @@ class Index:
         if not documents:
             return np.empty(0, np.int64), np.empty(0, np.float32)
         hits, share = np.concatenate(documents), np.concatenate(shares)
-        # Sum the contributions per document. For many postings, a table of all documents is faster.
+        # Sum the contributions per document. See `_SPARSE` for the two methods.
         if len(hits) < _SPARSE * self.size:
             hits, places = np.unique(hits, return_inverse=True)
             return hits, np.bincount(places, share).astype(np.float32)
@@ -121,7 +121,7 @@ class Index:
 
     @classmethod
     def load(cls, folder: Path) -> "Index":
-        """Memory-map an index; raise UserError if a file of the index is missing or damaged."""
+        """Memory-map an index; raise UserError if one of its files is missing or damaged."""
         try:
             header = json.loads((folder / _HEADER).read_bytes())
             if not isinstance(header, dict) or header.get("format") != _FORMAT:
@@ -135,7 +135,7 @@ class Index:
 def build(documents: Iterable[str]) -> Index:
     """Build the index in one pass over the documents, preserving their order.
 
-    Memory peaks at the size of the vocabulary plus about 24 bytes per posting.
+    The peak memory is the size of the vocabulary plus about 24 bytes per posting.
     """
     numbers: dict[str, int] = {}
     terms, frequencies, ends, lengths = array("i"), array("f"), array("q", [0]), array("q")

@@ -14,19 +14,19 @@ from pydantic import BaseModel, ValidationError
 
 from hgrpo.errors import UserError
 
-# The first byte of a file determines its JSON type and its closing character.
+# First byte of a file -> JSON type and closing character.
 _TOP = {b"[": ("array", "]"), b"{": ("object", "}")}
 _CHUNK = 1 << 20  # characters per read
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\n\r]*")
-# If the buffer ends within a value, the parser fails at most this number of characters before the
-# end, or reports an unterminated string.
+# If the end of the buffer truncates a value, the parser reports an unterminated string, or an error
+# at most this number of characters before the end.
 _LONGEST_TOKEN = 16
 Model = TypeVar("Model", bound=BaseModel)
 
 
 def elements(path: Path, top: bytes) -> Iterator:
-    """Yield the elements of a JSON array (top "["), or the (key, value) pairs of an object ("{").
+    """Yield the elements of a JSON array or, if `top` is "{", the (key, value) pairs of an object.
 
     Raises:
         UserError: the file is unreadable, incomplete, not a JSON array or object, or nested too
@@ -77,8 +77,6 @@ def _elements(values: "_Values", top: bytes) -> Iterator:
 
 
 class _Values:
-    """Reads values and punctuation from the JSON text in `handle`."""
-
     def __init__(self, handle: TextIO) -> None:
         self._handle = handle
         self._text, self._at = "", 0
@@ -129,9 +127,9 @@ class _Values:
 
 
 def checked(model: type[Model], value: object, place: str) -> Model:
-    """Validate a JSON value as a `model`; UserError with the first mistake and its `place`.
+    """Validate a JSON value as a `model`; raise UserError with `place` and the first mistake.
 
-    If the value is a UserError, because the JSON was invalid, this error is raised.
+    If `value` is itself a UserError, because the JSON was invalid, it is raised.
     """
     if isinstance(value, UserError):
         raise value

@@ -1,7 +1,7 @@
-"""The primer for judges of WebShop, and the offline rubric.
+"""The primer that LLM judges receive for WebShop, and the offline rubric.
 
 The rubric infers the effect of a turn from the observation in the next turn. Plain-text pages do
-not show which options are chosen, so clicks on options of such pages are scored by their text.
+not show which options are chosen. On such pages, a click on an option is scored by its text.
 
 The goal words are the words of the instruction, excluding its price limit and words such as "find
 me". The match of a text is the share of the goal words that it contains.
@@ -75,7 +75,7 @@ def score(goal: str, turns: Turns, completed: bool) -> list[float]:
 def _effect(
     verb: str, argument: str, result: str, goal_words: set[str], goal: str, most: float
 ) -> float:
-    """Score an action that is new, is not the last one, and has led to the page `result`."""
+    """Score a new action that has led to the page `result`."""
     if verb == "search":
         pieces = _PIECES.split(result.lower())
         return 2 + 6 * max(_match(goal_words, piece, goal) for piece in pieces)
@@ -101,7 +101,7 @@ def _offers(page: str, verb: str, argument: str) -> bool:
 
 
 def _names(goal: str, value: str) -> bool:
-    """Whether the instruction contains the value of an option; "color:" is a name, not a value."""
+    """Whether the instruction contains `value` as words that are not followed by a colon."""
     return re.search(rf"(?<!\w){re.escape(value)}(?![\w:])", goal) is not None
 
 

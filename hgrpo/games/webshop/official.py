@@ -88,12 +88,12 @@ def products(
     Args:
         attributes: the return value of the function `attributes`.
         limit: maximum number of records to read, including excluded ones; None reads all.
-        counts: maps a reason to the number of records that are excluded or have a field set to a
-            default value; updated in place.
+        counts: number of records that are excluded or have a field set to a default value, per
+            reason; updated in place.
 
     Raises:
-        UserError: the file is missing, truncated or not an array; raised only when the stream
-            reaches the mistake.
+        UserError: the file is missing, truncated or not an array. The error is raised when the
+            iteration reaches the mistake.
     """
     seen: set[str] = set()
     with closing(elements(items, b"[")) as records:
@@ -118,7 +118,7 @@ def products(
 
 
 def attributes(path: Path, counts: Counter[str]) -> dict[str, dict]:
-    """Read a file `items_ins_v2*.json`: map each ASIN to the part of its entry that is used.
+    """Read a file `items_ins_v2*.json`; map each ASIN to the fields of its entry that are used.
 
     An entry may have the keys `attributes` (tuple of phrases), `instruction` (text) and
     `instruction_attributes` (tuple of phrases). To save memory, equal phrases share one object,
@@ -139,11 +139,11 @@ def attributes(path: Path, counts: Counter[str]) -> dict[str, dict]:
 
 
 def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instruction]]:
-    """Read `items_human_ins.json`: map each ASIN to its instructions (one or more), in file order.
+    """Read `items_human_ins.json`; return the instructions for each ASIN in file order.
 
-    As in the original, full stops are stripped, because goals append a price limit. The ASIN is the
-    key of an entry; the field `asin` in the entry is ignored. Instructions without attributes are
-    excluded. For `counts` and errors see `products`.
+    As in the original, full stops are stripped, because a price limit is appended later. The ASIN
+    is the key of an entry; the field `asin` in the entry is ignored. Instructions without
+    attributes are excluded. For `counts` and errors, see `products`.
     """
     instructions: dict[str, list[Instruction]] = {}
     for asin, entries in elements(path, b"{"):
@@ -159,7 +159,7 @@ def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instr
                 usable.append(Instruction(text, phrases, wish.instruction_options))
             else:
                 counts["human instruction left out: no instruction_attributes"] += 1
-        # If a key occurs twice, the last entry is used, as by the JSON reader of the original.
+        # If a key occurs twice, use the last entry, as the original's JSON reader does.
         instructions.pop(asin, None)
         if usable:
             instructions[asin] = usable
@@ -167,7 +167,7 @@ def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instr
 
 
 def synthetic_instruction(asin: str, entry: Mapping[str, Any]) -> Instruction:
-    """Create an instruction from an entry of `attributes`; UserError if it has no attributes."""
+    """Create the instruction of an entry; raise UserError if the entry has no attributes."""
     phrases = entry.get("instruction_attributes")
     if not phrases:
         raise UserError(f"{asin}: instruction_attributes: expected at least one attribute")

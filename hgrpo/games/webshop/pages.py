@@ -55,7 +55,7 @@ def item_page(instruction: str, item: Item, show_attributes: bool) -> Page:
     page = [*_head(instruction), _button(PREVIOUS)]
     for name, values in product.options.items():
         page += _texts(name)
-        # As in the original, the label of an empty value has no text, so it adds no element.
+        # As in the original, an empty value adds no element, because its label has no text.
         page += [Piece("option", value, name) for value in values if value]
     page += _texts(product.title, f"Price: {product.price_tag}", f"Rating: {_NO_RATING}")
     page += [_button(tab) for tab in TABS[: None if show_attributes else -1]]
@@ -101,8 +101,8 @@ def text(page: Page) -> str:
 def address(query: str, chosen: Mapping[str, str]) -> str:
     """The part of the original's URL that contains the search and the chosen options.
 
-    To mark a value as clicked, the original looks for this value, in double quotes, anywhere in the
-    URL. It finds the kind of a page in the same way. Text typed by the agent can therefore match.
+    The original marks a value as clicked if the URL contains the value in double quotes. It also
+    infers the kind of page from words in the URL. The agent's search words can cause false matches.
     """
     return f"{query.replace(' ', '+')}/{json.dumps(dict(chosen))}"
 
@@ -112,9 +112,9 @@ def rich(page: Page, chosen: Mapping[str, str], opened: Iterable[str], query: st
 
     The values in `chosen` (option name -> value) and the ASINs in `opened` (products opened since
     the search page) are marked as clicked. As in the original, a value is marked if the `address`
-    of the search `query` contains it in double quotes. This reproduces three errors: chosen values
-    with JSON escapes, such as "café", are not marked, but values that equal the name of a chosen
-    option, or that the query contains in double quotes, are.
+    contains it in double quotes. This reproduces three errors. Chosen values with JSON escapes,
+    such as "café", are not marked. Values that equal the name of a chosen option are marked. Values
+    that the search `query` contains in double quotes are also marked.
     """
     choices, opened = address(query, chosen), set(opened)
     lines: list[str] = []
@@ -135,10 +135,10 @@ def rich(page: Page, chosen: Mapping[str, str], opened: Iterable[str], query: st
 
 
 def clickables(page: Page) -> dict[str, Piece]:
-    """Map each clickable text to its element: buttons first, then products, then option values.
+    """Map each clickable text to its element, in the order buttons, products, option values.
 
     If several elements have the same text, the last one is used. For example, if two options share
-    a value, a click on it chooses this value for the second option.
+    a value, a click on this value sets the second option.
     """
     pieces: dict[str, Piece] = {}
     for kind in ("button", "product"):
@@ -160,10 +160,10 @@ def _button(label: str) -> Piece:
 
 
 def _texts(*texts: str, kind: Literal["instruction", "text"] = "text") -> Page:
-    """Create elements from texts, except from those that the original's HTML parser drops.
+    """Create elements from texts, without those that the original's HTML parser drops.
 
-    The parser drops empty texts, and white space (ASCII) that contains a line break. Other texts
-    that consist of white space become one space.
+    The parser drops empty texts, and ASCII white space that contains a line break. Other white
+    space is replaced by one space.
     """
     pieces = []
     for content in texts:

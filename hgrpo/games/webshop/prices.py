@@ -1,7 +1,8 @@
 """Draws the prices of products and the price limits of goals, from the seed of the panels.
 
-The original draws both before it seeds Python's generator, so they differ between processes. Here,
-each product and each instruction has its own random stream, so that tasks are reproducible.
+The original draws prices and limits before it seeds Python's generator, so that every process draws
+different ones. Here, each product and each instruction has its own random stream, so that tasks are
+reproducible.
 """
 
 import re
@@ -17,7 +18,7 @@ _NEXT = 4
 
 
 def price(prices: Sequence[float], seed: int, asin: str) -> float:
-    """Return a product's price in dollars, which is drawn uniformly if the product has a range."""
+    """Return a product's price in dollars. If `prices` is a range, the price is drawn uniformly."""
     if len(prices) == 1:
         return prices[0]
     low, high = prices
@@ -38,7 +39,7 @@ def price_limit(price: float, seed: int, *name: object) -> float:
 
 
 def limit_text(limit: float) -> str:
-    """The clause with the price limit that ends an instruction; "" for `NO_LIMIT`."""
+    """The clause with the price limit, for the end of an instruction; "" for `NO_LIMIT`."""
     return "" if limit == NO_LIMIT else f", and price lower than {limit:.2f} dollars"
 
 

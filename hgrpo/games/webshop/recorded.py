@@ -22,7 +22,7 @@ def on_panel(
     panels: Panels,
     counts: Counter[str],
 ) -> list[tuple[HumanTrajectory, Task]]:
-    """Select the trajectories whose goal is on the train panel, each with its task, in order.
+    """Return the trajectories whose goal is on the train panel, in order, each with its task.
 
     In a log, a goal is identified only by the wording of its instruction. A trajectory is therefore
     excluded if several distinct goals have this wording. `counts` maps a reason to the number of
@@ -64,23 +64,23 @@ def _wording(instruction: str) -> str:
 def _task(
     goals: GoalList, candidates: list[int], held_out: dict[int, str], tasks: dict[int, Task]
 ) -> Task | str:
-    """Return the training task of one of these goals, or the reason why there is no such task."""
+    """Return the training task of the candidate goals, or the reason why there is none."""
     if not candidates:
         return "its instruction is not one of this shop's"
     splits = {held_out[number] for number in candidates if number in held_out}
     if splits:
         return f"its goal is on the {min(splits)} panel"
-    # Goals with equal fields are duplicates, so they are not ambiguous.
+    # Candidates with equal fields are the same goal, so they are not ambiguous.
     if len({goals.goal(number) for number in candidates}) > 1:
         return "its instruction is that of several goals"
     return next((tasks[n] for n in candidates if n in tasks), "its goal is on no panel")
 
 
 def as_shown(actions: Iterable[str], session: Session) -> Iterator[str]:
-    """Yield human actions in the spelling of the session's current page.
+    """Yield human actions, with clicks spelled as on the session's current page.
 
-    In logs, clicks are in lower case. Brackets in the words of a search are removed, because
-    `search[...]` cannot contain them. They do not affect the results.
+    In logs, clicks are in lower case. Brackets in search words are removed, because `search[...]`
+    cannot contain them. Brackets do not affect the results of a search.
     """
     for action in actions:
         verb, _, argument = action[:-1].partition("[")
@@ -94,12 +94,12 @@ def as_shown(actions: Iterable[str], session: Session) -> Iterator[str]:
 def reward_differs(recorded: float, session: Session) -> bool:
     """Whether a recorded reward differs from the reward in the replayed session.
 
-    A difference is ignored if a different price limit would explain it, because each process of the
-    original draws its own limits.
+    A difference that a different price limit would explain is ignored, because each process of the
+    original draws different limits.
     """
     purchase = session.bought
     paid = purchase.total if purchase else 0.0
     parts = len(session.goal.attributes) + len(session.goal.options) + 1
-    # The change in the reward if the price were on the other side of the limit.
+    # How much the reward would change if the price were on the other side of the limit.
     swing = 0.0 if purchase is None else (-1 if purchase.price_hit else 1) / parts * purchase.r_type
     return not any(abs(recorded - other) <= _CLOSE for other in (paid, paid + swing))

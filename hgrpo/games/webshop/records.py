@@ -10,7 +10,7 @@ class Product:
     Attributes:
         asin: the product's identifier, at most 10 characters.
         prices: one price in dollars, or both ends of a range in file order.
-        query: the search query for the product in the data files, in lower case.
+        query: search query that the data files contain for the product, in lower case.
         product_category: path of categories, joined by " › ".
         options: option name -> values, all in lower case and in file order.
         attributes: phrases that can be part of goals; ("DUMMY_ATTR",) if the file has none.
@@ -61,7 +61,7 @@ class Item:
 
     Attributes:
         row: the product's row in the catalogue.
-        price: price in dollars. If the product has a price range, it is drawn once per catalogue.
+        price: price in dollars. For a price range, the price is drawn once per catalogue.
         nouns: nouns in the title, in lower case, in order and with repetitions.
     """
 
@@ -77,7 +77,7 @@ class Goal:
 
     Attributes:
         row: catalogue row of the goal's product.
-        options: (name, value) pairs for a synthetic goal, values without names for a human one.
+        options: (name, value) pairs, or only values if the instruction is a human one.
         price_limit: maximum price in dollars, or `NO_LIMIT`.
     """
 

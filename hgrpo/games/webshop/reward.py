@@ -3,7 +3,7 @@
 R = r_type * (attribute hits + option hits + price hit) / (goal attributes + goal options + 1), from
 Yao et al., "WebShop: Towards Scalable Real-World Web Interaction with Grounded Language Agents"
 (2022, https://arxiv.org/abs/2207.01206). Details follow the original code. Two phrases match if
-`token_set_ratio` of the package thefuzz, an integer percentage, exceeds 85.
+their `token_set_ratio` (0 to 100, from the package thefuzz) exceeds 85.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,10 +57,10 @@ def reward(bought: Item, target: Item, goal: Goal, chosen: Mapping[str, str]) ->
 
 
 def title_score(bought: Sequence[str], target: Sequence[str]) -> float:
-    """Share of the nouns in the target's title that the bought title contains; 0.2 without nouns.
+    """Share of the nouns in the target's title that are also in the title of the bought product.
 
-    A noun that is repeated in the target's title counts once in the numerator of this share, but as
-    often as it occurs in the denominator.
+    The numerator counts distinct nouns, and the denominator counts all nouns. If the target's title
+    has no nouns, the result is 0.2.
     """
     return len(set(bought) & set(target)) / len(target) if target else _NO_NOUNS
 
@@ -93,8 +93,8 @@ def _path(product: Product) -> set[str]:
 def attribute_hits(bought: Product, phrases: Sequence[str]) -> int:
     """Number of required attributes that match one of the product's attributes or are in its texts.
 
-    The texts are the title, the joined bullet points and the description, all in lower case. The
-    case of the required attributes is not changed.
+    The texts are the title, the joined bullet points and the description, all in lower case.
+    Required attributes are not converted to lower case.
     """
     written = bought.title, " ".join(bought.bullet_points), bought.description
     texts = [text.lower() for text in written]
@@ -119,8 +119,8 @@ def option_hits(chosen: Sequence[str], options: Sequence[str | tuple[str, str]])
 def normalise(option: str | tuple[str, str]) -> str:
     """Replace an option by the first of `COLOURS` that it contains, or else by its text.
 
-    As in the original, "navy blue" becomes "blue", and parts of words match: "tanned" becomes
+    As in the original, "navy blue" becomes "blue". Parts of words also match, so "tanned" becomes
     "tan". A (name, value) pair of a synthetic goal becomes a colour only if its name or its value
-    equals this colour. All other pairs become the string representation of a Python tuple.
+    equals this colour. Otherwise it becomes the string representation of a Python tuple.
     """
     return next((colour for colour in COLOURS if colour in option), str(option))

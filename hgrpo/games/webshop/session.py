@@ -1,8 +1,8 @@
 """Implements a shopper's session: its pages and the effects of actions.
 
 An action is either `search[words]`, on any page, or `click[text]`, where `text` is a clickable text
-on the page in upper or lower case. All other actions have no effect and no reward. The hidden
-search commands of the original (`<r>`, `<a>`, `<c>`, `<q>`) are treated as ordinary words.
+on the page. Case is ignored. All other actions have no effect and no reward. The hidden search
+commands of the original (`<r>`, `<a>`, `<c>`, `<q>`) are treated as ordinary words.
 """
 
 from copy import copy
@@ -19,14 +19,14 @@ _TABS = {tab.lower(): tab for tab in pages.TABS}
 
 
 class Session:
-    """A session in a shop, which other sessions may use at the same time.
+    """A session in a shop. Several sessions may use the same shop at the same time.
 
     Attributes:
-        page: the current page. Its kind is `kind`. Only pages of kind "index" have a search bar.
+        page: the current page. Only pages whose `kind` is "index" have a search bar.
         clickables: clickable text -> element of the page.
         query: words of the last search; empty on the search page.
         number: number (from 1) of the last opened page of results. In rare cases, "< Prev" on a
-            product page leads to an empty page 0, see `_taken_for`.
+            product page leads to an empty page 0 (see `_taken_for`).
         item: the open or bought product; None on the search page and on pages of results.
         chosen: option name -> value chosen for that product.
         opened: ASINs of the products opened since the last visit to the search page.
@@ -41,7 +41,7 @@ class Session:
         self._restart()
 
     def fork(self) -> "Session":
-        """Create an independent session in the same state; pages are shared but never change."""
+        """Create an independent session in the same state. The pages are shared, but immutable."""
         twin = copy(self)
         twin.chosen, twin.opened = self.chosen.copy(), self.opened.copy()
         return twin
@@ -83,9 +83,9 @@ class Session:
         return False
 
     def _click(self, text: str, piece: pages.Piece) -> None:
-        # As in the original, button text is matched first: clicking an option value "buy now" buys.
-        # Because an ASIN can coincide with the label of a product page's button, these buttons are
-        # recognised only while a product is open.
+        # As in the original, buttons take precedence over option values: a click on an option value
+        # "buy now" is a purchase. An ASIN can equal the label of a button on product pages, so
+        # these buttons are recognised only while a product is open.
         kind = self._taken_for()
         if text == pages.BUY.lower() and self.item is not None:
             target = self.shop.item(self.goal.row)
@@ -112,12 +112,12 @@ class Session:
             self._show("item", pages.item_page(self.goal.text, self.item, self._show_attributes))
 
     def _taken_for(self) -> Kind:
-        """The kind that the original assumes for this page when "< Prev" or "Next >" is clicked.
+        """The kind of page that the original assumes if "< Prev" or "Next >" is clicked.
 
-        This can be wrong, because the original looks for page names anywhere in the URL, which also
-        contains the search and the chosen options. If these contain "search_results", a product
-        page and its tabs are treated as a page of results. If they contain "item_page", a tab is
-        treated as a product page.
+        The assumption can be wrong, because the original looks for page names anywhere in the URL,
+        which also contains the search words and the chosen options. If these contain
+        "search_results", a product page and its tabs are treated as a page of results. If they
+        contain "item_page", a tab is treated as a product page.
         """
         filled = pages.address(self.query, self.chosen)
         if self.kind in ("item", "sub") and "search_results" in filled:
@@ -153,7 +153,7 @@ class Session:
 def _parse(action: str) -> tuple[str, str] | None:
     """Parse an action into verb and lower-case argument; None if invalid or `click[search]`.
 
-    The result is the same as with the original's pattern `(.+)\\[(.+)\\]`, but takes linear time.
+    The result equals that of the original's pattern `(.+)\\[(.+)\\]`, but takes linear time.
     Only the first line is used. The argument ends before the last `]`. It begins after the last `[`
     that leaves a non-empty argument.
     """

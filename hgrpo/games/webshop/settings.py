@@ -71,7 +71,7 @@ class ProductsSettings(FolderOrGenerate):
 
 
 class PanelsSettings(PanelSizes):
-    """Goals per panel; the defaults are the usual split. Duplicate goals are excluded."""
+    """Goals per panel, by default as in the original's split. Duplicate goals are excluded."""
 
     test: int = Field(500, gt=0, description="test goals")
     validation: int = Field(1000, gt=0, description="validation goals")
@@ -82,7 +82,7 @@ class PanelsSettings(PanelSizes):
 
 
 class HabitsSettings(Strict):
-    """Habits of the scripted shopper `Reader`; they control the quality of the demonstrations."""
+    """Habits of the scripted shopper `Reader`, which determine how good its demonstrations are."""
 
     forget_word: Share = Field(
         0.2, description="probability of omitting a word of the instruction from the search"
@@ -130,7 +130,7 @@ class ShopperSettings(ExpertSettings):
         refuse_unread(self, ("knows", scripted, "a scripted shopper, without `recorded`"))
         reads_habits = scripted and self.knows == "instruction"
         if not reads_habits and self.habits != HabitsSettings():
-            raise ValueError("habits: requires `knows: instruction`, without `recorded`")
+            raise ValueError("habits: requires `knows: instruction` and `recorded: null`")
         return self
 
 
@@ -166,7 +166,7 @@ class WebshopSettings(EnvSettings):
 
     @property
     def data_names(self) -> tuple[str, ...]:
-        """Names of the files that are read from `products.folder`; empty if generated."""
+        """Names of the files to read from `products.folder`; empty for a generated shop."""
         products = self.products
         if products.folder is None:
             return ()

@@ -1,7 +1,7 @@
-"""A shop, i.e. a read-only catalogue with its search index, which any number of sessions share.
+"""A shop: a read-only catalogue and its search index. Any number of sessions can share a shop.
 
-As in the original, search results with equal scores are listed in ASIN order. For this purpose, the
-index holds the products in ASIN order, and a table maps its documents to catalogue rows.
+As in the original, search results with equal scores are listed in ASIN order. The documents of the
+index are therefore in ASIN order. The array in `_ROWS` contains the catalogue row of each document.
 """
 
 from functools import lru_cache
@@ -21,7 +21,7 @@ _CACHED_QUERIES = 4096
 
 
 class Shop:
-    """The shop in a folder of assets; `item` returns the product in a catalogue row.
+    """The shop in a folder of assets. `item` returns the product in the given catalogue row.
 
     Raises UserError if the catalogue or the index is missing or damaged.
     """
@@ -37,7 +37,7 @@ class Shop:
         self.search = lru_cache(maxsize=_CACHED_QUERIES)(self._search)
 
     def _search(self, words: str) -> list[int]:
-        """Rows of the best 50 results, best first. Callers must not modify the cached list."""
+        """Catalogue rows of the best 50 results, best first. Do not modify this cached list."""
         return self._rows[self._index.search(words, _HITS)].tolist()
 
 

@@ -1,12 +1,13 @@
-"""Two scripted shoppers, which play demonstrations and the ceiling.
+"""Two scripted shoppers for demonstrations. The ceiling is measured with the oracle.
 
-The oracle knows the goal's product. It searches for its title, turns pages until the product is
-listed, chooses the goal's options, and buys the product. Its reward may be below 1.
+The oracle knows the goal's product. It searches for the product's title, opens further pages of
+results until the product is listed, chooses the goal's options, and buys the product. Its reward
+may be below 1.
 
 `Reader` knows only the instruction and the pages, like an agent. It searches for the words of the
 instruction, opens the best-matching product within the price limit, and chooses the requested
-values of options. It buys the product if its pages contain enough of the words. After opening a
-maximum number of products, it buys the best of them.
+values of options. It buys the product if enough of the instruction's words are on the product's
+pages. After opening a maximum number of products, it buys the best of them.
 """
 
 import re
@@ -46,7 +47,7 @@ def oracle(session: Session) -> str | None:
 
 
 class Reader:
-    """Plays a session from its start, with the same information as an agent."""
+    """Plays a session from its start, with only the information that an agent has."""
 
     def __init__(self, session: Session, knobs: HabitsSettings, rng: np.random.Generator) -> None:
         self._session = session
@@ -59,7 +60,7 @@ class Reader:
         self._settled = False  # whether it has been decided to buy the open product
 
     def act(self, _: str | None = None) -> str:
-        """The next action. It is based on the session; the argument, an observation, is ignored."""
+        """Return the next action, which depends on the session. The argument is ignored."""
         session = self._session
         if session.kind == "index":
             query = [w for w in self._words if self._rng.random() >= self._knobs.forget_word]
@@ -120,7 +121,7 @@ class Reader:
         return sum(word.removesuffix("s") in text for word in self._words) / len(self._words)
 
     def _named(self, values: list[str]) -> str | None:
-        """The longest value that the instruction contains, or None if it contains none of them."""
+        """The longest of the `values` in the instruction, or None if it contains none of them."""
         named = [v for v in values if re.search(rf"(?<!\w){re.escape(v)}(?!\w)", self._text)]
         return max(named, key=len, default=None)
 
@@ -130,7 +131,7 @@ def _visible_text(product: Product) -> str:
 
 
 def click(text: str) -> str:
-    """A click with the exact spelling of the page, because LLMs tend to copy text verbatim."""
+    """A click with the same spelling as on the page, because LLMs tend to copy text verbatim."""
     return f"click[{text}]"
 
 

@@ -21,7 +21,7 @@ from hgrpo.games.webshop.records import Goal, Item, Product
 _BATCH = 8192
 _CACHED = 8192
 _TEXTS = pa.list_(pa.string())
-# The fields of `Product`, with separate names and values of options, and the other ones of `Item`.
+# The fields of `Product`, with options split into names and values, and two fields of `Item`.
 _ITEMS = pa.schema(
     [
         ("asin", pa.string()),
@@ -53,7 +53,7 @@ _GOALS = pa.schema(
 
 
 class _Rows:
-    """The records in a file that `_write` has written.
+    """The records in a file that was written by `_write`.
 
     Args:
         what: description of the file in error messages.
@@ -70,7 +70,7 @@ class _Rows:
         except (pa.ArrowInvalid, OSError) as error:
             raise UserError(f"{path}: not a {what} ({error})") from None
         if reader.schema != schema:
-            raise UserError(f"{path}: {what} of another version; run the assets stage again")
+            raise UserError(f"{path}: {what} from another version; run the assets stage again")
         self._source = f"{path}: the {what}"
         self._batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
         self._length = sum(batch.num_rows for batch in self._batches)
@@ -82,7 +82,7 @@ class _Rows:
         """Return the record of a row, counted from 0; raise UserError if there is no such row."""
         if not 0 <= row < len(self):
             raise UserError(
-                f"{self._source} has {len(self)} rows, no row {row}; run the assets stage again"
+                f"{self._source} has {len(self)} rows, but no row {row}; run the assets stage again"
             )
         # All batches except the last one have the same number of rows.
         batch, place = divmod(row, _BATCH)
@@ -90,7 +90,7 @@ class _Rows:
 
 
 class Catalogue(_Rows):
-    """All items of a shop, in the order of the data files; raises the errors of `_Rows`."""
+    """All items of a shop, in the order of the data files. For errors, see `_Rows`."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _ITEMS, "catalogue")
@@ -103,17 +103,17 @@ class Catalogue(_Rows):
             yield _item(row, record)
 
     def by_asin(self) -> np.ndarray:
-        """Row numbers sorted by the ASINs of their products, int32 [rows]."""
+        """Row numbers in the order of the products' ASINs, int32 [rows]."""
         asins = [batch.column("asin") for batch in self._batches]
         return pc.sort_indices(pa.chunked_array(asins, pa.string())).to_numpy().astype(np.int32)
 
     def read(self, row: int) -> Item:
-        """Read the item of a row without caching it, unlike `item`; errors as in `record`."""
+        """Read the item in a row without caching it. For errors, see `record`."""
         return _item(row, self.record(row))
 
 
 class GoalList(_Rows):
-    """All goals of a shop; raises the errors of `_Rows`."""
+    """All goals of a shop. For errors, see `_Rows`."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _GOALS, "file of goals")
@@ -124,7 +124,7 @@ class GoalList(_Rows):
             yield from batch.column("text").to_pylist()
 
     def goal(self, number: int) -> Goal:
-        """Return the goal with the index `number`; errors as in `record`."""
+        """Return the goal with the index `number`. For errors, see `record`."""
         record = self.record(number)
         names, values = record.pop("option_names"), record.pop("option_values")
         options = tuple(values) if names is None else tuple(zip(names, values, strict=True))
@@ -133,7 +133,7 @@ class GoalList(_Rows):
 
 
 def write_catalogue(path: Path, items: Iterable[Item]) -> None:
-    """Write items, whose `row` must be their position, counted from 0."""
+    """Write items. The `row` of each item must be its position, counted from 0."""
     _write(path, _ITEMS, map(_item_record, items))
 
 

@@ -31,8 +31,8 @@ _OPENINGS = (
 )
 _CLOSINGS = ("", "", "Made for {use}.", "Great for {use}.", "A good pick for {use}.")
 
-# Templates of synthetic instructions (`INSTRUCTIONS`) and of human-style ones (`WISHES`). They end
-# without a full stop, because goals append the price limit and, if synthetic, the options.
+# Templates of synthetic instructions (`INSTRUCTIONS`) and of human-style ones (`WISHES`). They have
+# no full stop, because a price limit and, for synthetic instructions, the options are appended.
 INSTRUCTIONS = (
     "Find me {commas} {types}",
     "Find me {a_type} that is {ands}",
@@ -83,7 +83,7 @@ class Draft:
 
 
 def listing(draft: Draft, draws: Draws) -> dict:
-    """Write a product's texts; the keys are those of the official file.
+    """Create a product's texts, with the keys of the official file.
 
     The title has 5 to 8 words and contains one or two of the attributes. The description has one or
     two sentences. There are 3 to 5 bullet points of 3 to 5 words each. Most of the other attributes
@@ -132,7 +132,7 @@ def request(
     draws: Draws,
     option: tuple[str, str] | None = None,
 ) -> str:
-    """Fill in one of `sentences`. `option`, a (name, value) pair, is used only by `WISHES`."""
+    """Fill in a random template. `option`, a (name, value) pair, is used only by `WISHES`."""
     commas = ", ".join(attributes)
     *before, last = attributes
     return draws.pick(sentences).format(

@@ -1,7 +1,7 @@
 """Applies the filter to a batch of groups: scores, masks, weights and log entries.
 
-A strategy is a function that takes the scores [n] of the remaining groups and the number of all
-groups, and returns the indices of the groups to keep.
+A strategy is a function that takes the scores [n] of the remaining groups, the settings and the
+number of all groups. It returns the indices of the scores whose groups are kept.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Measures:
-    """The inputs of a group's score, in the order of its trajectories.
+    """Data on the K trajectories of a group, from which the group's score is computed.
 
     Attributes:
         returns: float [K].
@@ -75,14 +75,14 @@ def filter_batch(
 
     Returns:
         - Whether each trajectory is kept, G arrays bool [K].
-        - Factors by which soft weights and loss scaling multiply the groups' advantages, float64
-          [G]; 0 for dropped groups.
+        - Factors by which to multiply the groups' advantages (soft weights or loss scaling),
+          float64 [G]; 0 for dropped groups.
         - Log entries, see `filter_row`.
     """
     scores = group_scores(groups, config.score)
     returns = [group.returns for group in groups]
     masks = select_trajectories(returns, select_groups(scores, config), config)
-    # If whole groups of equal size are kept, this is RAGEN's share of kept groups.
+    # For whole groups of equal size, this is the share of kept groups, as in RAGEN.
     share = float(np.concatenate(masks).mean()) if masks else 1.0
     factors = {"none": 1.0, "linear": share, "sqrt": share**0.5}
     weights = kept_groups(masks) * factors[config.loss_scaling]
@@ -105,7 +105,7 @@ def effective_number(weights: np.ndarray) -> float | None:
 
 
 def selection_weights(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
-    """Softmax probabilities [n] of the remaining groups if top_p uses them, else their scores."""
+    """Scores [n] of the remaining groups or, if top_p uses them, their softmax probabilities."""
     remaining = np.asarray(scores, dtype=np.float64)[remaining_groups(scores, config)]
     by_mass = config.strategy == "top_p" and config.mode == "softmax" and not config.soft
     return softmax(remaining, config) if by_mass and len(remaining) else remaining
@@ -114,7 +114,7 @@ def selection_weights(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
 def filter_row(
     scores: np.ndarray, masks: Sequence[np.ndarray], weights: np.ndarray, config: FilterConfig
 ) -> dict[str, float | None]:
-    """Log entries of the filter; means over no groups and shares of negative scores are None.
+    """Log entries of the filter. Entries that are undefined, such as a mean of no groups, are None.
 
     `filter_effective_groups` is the `effective_number` of the `selection_weights`. If it is close
     to 1, the selection hardly depends on `value`.
@@ -177,14 +177,14 @@ def _top_p(scores: np.ndarray, config: FilterConfig, _total: int) -> np.ndarray:
 
 
 def _top_p_softmax(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
-    """The fewest preferred groups with a total probability of at least `value`, at least one."""
+    """The shortest sequence of groups, best first, with a total probability >= `value`."""
     order = _ordered(scores, config)
     mass = np.cumsum(softmax(scores, config)[order])
     return order[: np.searchsorted(mass, config.value - ROUNDING) + 1]
 
 
 def _top_p_linear(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
-    """The fewest preferred groups whose positive scores sum to at least `value` * sum - eps.
+    """The shortest sequence of groups, best first, with a sum of scores >= `value` * sum - eps.
 
     No group is kept if this bound is not positive, if the positive scores do not reach it, or if
     the order is `smallest` and a score is 0.
@@ -215,7 +215,7 @@ def _first(scores: np.ndarray, config: FilterConfig, many: int) -> np.ndarray:
 
 
 def _min_p(scores: np.ndarray, config: FilterConfig, _total: int) -> np.ndarray:
-    """Groups with scores of at least `value` * max or, with `smallest`, at most min / `value`."""
+    """Groups with a score >= `value` * max or, with `order: smallest`, <= min / `value`."""
     if config.order == "largest":
         return np.flatnonzero(scores >= config.value * scores.max() * (1 - ROUNDING))
     return np.flatnonzero(scores <= scores.min() / config.value * (1 + ROUNDING))
@@ -240,7 +240,7 @@ _STRATEGIES: dict[str, Callable[[np.ndarray, FilterConfig, int], np.ndarray]] = 
 def select_trajectories(
     returns: Sequence[np.ndarray], groups: np.ndarray, config: FilterConfig
 ) -> list[np.ndarray]:
-    """Select trajectories by returns (G arrays [K]) in kept groups [G]; return masks bool [K].
+    """Select trajectories by `returns` within the kept `groups` [G]; return G masks bool [K].
 
     `within_group` keeps the share `value` of each kept group's trajectories, rounded down, but at
     least one trajectory. Other strategies keep all trajectories of a kept group.
@@ -253,10 +253,10 @@ def select_trajectories(
 
 
 def most_varied(values: np.ndarray, many: int) -> np.ndarray:
-    """The subset of `many` of the values [K] with the largest variance, as bool [K].
+    """Select the subset of `many` values [K] with the largest variance; return a mask bool [K].
 
     An optimal subset consists of the j lowest and the `many` - j highest values, so only `many` + 1
-    subsets are compared. Ties are broken in favour of more low values.
+    subsets are compared. If several are optimal, the one with the largest j is chosen.
     """
     values = np.asarray(values, dtype=np.float64)
     if many in (0, len(values)):
@@ -272,5 +272,5 @@ def most_varied(values: np.ndarray, many: int) -> np.ndarray:
 
 
 def kept_groups(masks: Sequence[np.ndarray]) -> np.ndarray:
-    """Whether any trajectory of each group is kept, bool [G], from G arrays bool [K]."""
+    """Whether any trajectory of each group is kept, bool [G], given G masks bool [K]."""
     return np.array([row.any() for row in masks], dtype=bool)

@@ -19,14 +19,14 @@ Score = Literal[
 Strategy = Literal["top_p", "top_k", "top_k_abs", "min_p", "percentile", "within_group"]
 LossScaling = Literal["none", "linear", "sqrt"]
 
-# Scores that compare the trajectories of a group, and are 0 if the group has one trajectory.
+# Scores that compare the trajectories of a group. They are 0 for a single trajectory.
 _COMPARES = {"deviation", "variance", "success_variance", "entropy_deviation"}
 # Scores that may be negative.
 _SIGNED = {"mean", "sum"}
 
 
 class FilterConfig(Strict):
-    """Selects the groups of a batch to train on by a score. The defaults keep all groups."""
+    """Settings of the filter, which selects groups by a score. The defaults keep all groups."""
 
     score: Score = Field(
         "deviation",
@@ -146,7 +146,7 @@ class FilterConfig(Strict):
 
     @property
     def compares(self) -> str:
-        """The setting that compares the trajectories of a group, or ""."""
+        """The setting that requires several trajectories per group, as "key: value"; "" if none."""
         if self.score in _COMPARES:
             return f"score: {self.score}"
         return "strategy: within_group" if self.strategy == "within_group" else ""

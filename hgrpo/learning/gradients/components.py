@@ -1,6 +1,6 @@
-"""Computes the gradients of each component of the loss for each group, without optimiser steps.
+"""Computes the gradient of each component of the loss for each group, without optimiser steps.
 
-The gradients of all components require only one forward pass per group.
+All components of a group's loss share the same forward passes.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,10 +21,10 @@ from hgrpo.policy.policy import Policy
 from hgrpo.policy.precision import cast
 from hgrpo.policy.score_sketch import CountSketch
 
-# The policy loss with the actual advantages (task) and with advantages of 1 (score), the KL to the
-# reference, and the negative entropy. They are not multiplied by coefficients.
+# The policy loss with the actual advantages (task) and with all advantages 1 (score), the KL to the
+# reference, and the negative entropy. The components are not multiplied by their coefficients.
 COMPONENTS = ("task", "score", "kl", "entropy")
-# Number of float32 entries per block of the matrix product, 64 MiB in total.
+# Number of float32 entries (64 MiB) per block of the matrix product.
 _CHUNK = 2**24
 
 
@@ -36,7 +36,7 @@ class Measuring:
         training: provides temperature, clip, reduction and micro-batch size.
         kl_form: the estimator of the KL.
         autocast: dtype of the forward pass; None for the dtype of the weights.
-        project: sketches gradients if those of all groups do not fit into memory.
+        project: reduces gradients to sketches if those of all groups do not fit into memory.
     """
 
     training: TrainingConfig
@@ -61,9 +61,9 @@ class GroupGradients(NamedTuple):
 
 
 def group_size(lengths: Sequence[int], reduction: Reduction) -> int:
-    """The divisor of sums over a group, its number of sampled tokens or of trajectories.
+    """The divisor for means over a group: its number of sampled tokens or of trajectories.
 
-    The constant of the reduction `constant` is part of the token weights.
+    With the reduction `constant`, the token weights are already divided by the constant.
     """
     if reduction == "token":
         return sum(lengths)
@@ -75,7 +75,7 @@ def group_gradients(
 ) -> GroupGradients:
     """Gradients and losses of a group, in the order of `COMPONENTS`.
 
-    The same policy has played the group, so that all ratios are 1 and the clip has no effect.
+    The group was sampled from the same policy, so all ratios are 1 and the clip has no effect.
 
     Args:
         group: the group's trajectories, with the reference's log-probs.

@@ -31,8 +31,8 @@ class Prepared:
         groups: the trainer's input for each group, with advantages before whitening and scaling.
         deviations: sample standard deviation of each group's returns, float64 [G].
         chosen: the filter's selection.
-        shift, scale: constants such that (A - shift) / scale are the advantages of a training step,
-            computed over the selected trajectories, or over all if no trajectory is selected.
+        shift, scale: constants such that (A - shift) / scale are the advantages of a training step.
+            They are computed over the selected trajectories, or over all if none is selected.
     """
 
     groups: list[list[TrainingSequence]]
@@ -43,7 +43,7 @@ class Prepared:
 
 
 def analysed_tasks(panel: Sequence[Task], groups: int, seed: int) -> list[Task]:
-    """The tasks to play, the same for all arms and rounds of a seed."""
+    """The tasks to play, which are the same for all arms and rounds of a seed."""
     order = generator("gradients-tasks", seed).permutation(len(panel))
     return [panel[index] for index in order[:groups]]
 
@@ -99,7 +99,7 @@ def _estimated(
     sequences: Sequence[TrainingSequence],
     chosen: Chosen,
 ) -> tuple[float, float]:
-    """Store the critic's unwhitened advantages; return the whitening constants (mean, divisor)."""
+    """Store the critic's unwhitened advantages; return the mean and divisor for whitening."""
     training = of.learner.training
     # Calibrate an untrained critic, as in its first training step.
     critic.calibrate(np.array([trajectory.env_return for trajectory in trajectories]))

@@ -86,7 +86,7 @@ def refusal(capsys, options) -> str:
     ("base", "tensors", "message"),
     [
         ("0123abcd", ["value_scale"], "the critic belongs to base model 0123abcd, not "),
-        (None, [], "it has no critic, because the arm had `advantage: group`"),
+        (None, [], "contains no critic, because the arm had `advantage: group`"),
         (None, None, "the file is missing"),
     ],
 )

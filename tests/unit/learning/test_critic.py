@@ -184,7 +184,7 @@ def test_saved_weights_come_back_and_another_base_is_refused(played, tmp_path):
     ):
         check_critic(tmp_path / CRITIC, "def")
     save_critic(None, tmp_path / CRITIC, "abc")
-    with pytest.raises(UserError, match="it has no critic"):
+    with pytest.raises(UserError, match="contains no critic"):
         check_critic(tmp_path / CRITIC, "abc")
 
 

@@ -389,7 +389,7 @@ def test_twins_of_one_panel_are_left_out_and_counted(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"actions": 11}, "actions: 11 actions exceed 5 turns of 2"),
+        ({"actions": 11}, "actions: 11 actions do not fit into 5 turns of up to 2"),
         ({"actions": 8}, "levels.generate.lengths: solutions of up to 10 actions exceed `actions:"),
         ({"expert": {"turn_cap": 6}}, "expert.turn_cap: 6 exceeds the episode's `turn_cap: 5`"),
         ({"levels": {"generate": {"lengths": [2, 3]}}}, r"lengths: \[2, 3\]: expected a range"),

@@ -242,7 +242,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "the goals for the catalogue": (
         lambda folder: shutil.copy(folder / GOALS, folder / CATALOGUE),
-        "catalogue of another version",
+        "catalogue from another version",
     ),
     "a catalogue with another price": (
         lambda folder: write_catalogue(
@@ -254,7 +254,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda folder: write_goals(
             folder / GOALS, [replace(GoalList(folder / GOALS).goal(0), row=4000)]
         ),
-        "the catalogue has 13 rows, no row 4000; run the assets stage again",
+        "the catalogue has 13 rows, but no row 4000; run the assets stage again",
     ),
 }
 
