@@ -1,4 +1,4 @@
-"""Commands that train one arm of a piece. Each setting of a run has a flag."""
+"""The sandbox's training commands, one per piece. Each setting of a run has a flag."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Command:
     Attributes:
         text: description in the help text.
         first: leading columns of the output.
-        defaults: defaults of flags that differ from those of the settings, and of the output.
+        defaults: default of `--output`, and flags whose default differs from the setting's default.
         headline: column that is printed at the end of a run.
     """
 

@@ -39,7 +39,7 @@ class DistillTask:
         return smoothed(s.actions, s.teacher_epsilon)
 
     def teacher(self, labels: Tensor) -> Tensor:
-        """The teacher's log-probs [S, N, 1, 1, T, V] of right answers [S, N, T]."""
+        """The teacher's log-probs [S, N, 1, 1, T, V], given the right answers [S, N, T]."""
         return self._teacher[labels][:, :, None, None]
 
     def examination(self, seeds: Sequence[int]) -> Questions:

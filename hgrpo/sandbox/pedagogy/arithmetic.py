@@ -17,7 +17,7 @@ View = Literal["student", "teacher"]
 
 
 class Questions(NamedTuple):
-    """Prompts int64 [S, N, L] of each view, and answers int64 [S, N, answer_len]."""
+    """Prompts of student and teacher, int64 [S, N, L], and answers, int64 [S, N, answer_len]."""
 
     prompts: dict[View, Tensor]
     answers: Tensor

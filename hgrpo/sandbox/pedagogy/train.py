@@ -93,9 +93,9 @@ class Trainer(ArmTrainer):
         return {"step": self.step, "method": self.settings.method, "task": self.task.name}
 
     def _explore(self, view: View, part: int) -> Columns:
-        """Update a policy on its own rollouts. The teacher's rewards are from `lesson`."""
+        """Update a policy on its own rollouts. The teacher's rewards are replaced by `lesson`."""
         s = self.settings
-        # The stream's name does not contain the view, so that all arms explore the same inputs.
+        # The random stream is the same for student and teacher, so all arms use the same inputs.
         batch = self.sample(view, (self.step, part), s.groups, s.group_size)
         metrics: Columns = {}
         if view == "teacher":

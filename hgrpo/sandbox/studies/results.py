@@ -18,7 +18,7 @@ _TEXTS = ("of", "said", "verdict", "claim")
 
 
 def read_rows(study: SandboxStudy, runs: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
-    """Read the rows of every arm, by label; `runs` are the folders of the runs.
+    """Read each run's log; return it by label of the arm. `runs` maps labels to folders.
 
     Raises:
         UserError: a run's file is missing or damaged.

@@ -1,7 +1,7 @@
 """The digits bandit: classify images of ten digits.
 
-Images are scikit-learn's 1,797 digits of 8 by 8 pixels, every fifth of which is a test image, or
-the user's MNIST file.
+By default, the images are scikit-learn's 1,797 digits of 8 by 8 pixels, and every fifth image is a
+test image. Alternatively, the images are read from the user's MNIST file.
 """
 
 import zipfile
@@ -31,7 +31,7 @@ _DAMAGED = (KeyError, ValueError, TypeError, EOFError, OSError, zipfile.BadZipFi
 
 @dataclass(frozen=True)
 class Digits(Bandit):
-    """Images as rows of pixels in [0, 1], float [n, F], and labels int64 [n]."""
+    """Images with F pixels in [0, 1], float [n, F], and labels, int64 [n]."""
 
     pictures: Tensor
     digits: Tensor
