@@ -63,7 +63,7 @@ class HintedArithmetic:
     def draw(
         self, seeds: Sequence[int], purpose: draws.Purpose, name: Sequence[object], count: int
     ) -> Questions:
-        """Draw `count` inputs for each seed; `name` is part of the random stream's name."""
+        """Draw `count` inputs for each seed; `name` selects the random stream."""
         return self.questions(draws.integers(seeds, purpose, name, (count, 2), self.modulus))
 
     def questions(self, inputs: Tensor) -> Questions:

@@ -86,7 +86,7 @@ def ratio_columns(rule: Rule, seen: Seen) -> dict[str, Tensor]:
 
     Args:
         rule: the rule. If it has no clip, the range from 0.8 to 1.28 is used.
-        seen: the batch, evaluated with the weights that are updated.
+        seen: the batch, evaluated with the weights at the time of the update.
     """
     band = rule.model_dump()
     clip = band.get("clip")

@@ -102,7 +102,6 @@ class Examiner:
 
     @cached_property
     def _first(self) -> list[Inputs]:
-        """The result of `_of_first` for a fixed set of inputs, which is computed once."""
         return self._of_first(self.questions(0).inputs)
 
     def _of_first(self, inputs: Tensor) -> list[Inputs]:

@@ -84,8 +84,7 @@ def _run(rows: pd.DataFrame, x: str, column: str) -> pd.DataFrame:
 def _numbered(rows: pd.DataFrame, name: str) -> pd.DataFrame:
     """Points of a curve through the last values of the columns `name`_0, `name`_1, ...
 
-    The returned columns are seed, place, x and value. Both `place` and `x` are the number in the
-    name of the log's column.
+    The columns are seed, place, x and value. Both place and x are the number N in `name`_N.
     """
     columns = [column for column in rows if re.fullmatch(rf"{re.escape(name)}_\d+", column)]
     numbers = {column: int(column.rpartition("_")[2]) for column in columns}

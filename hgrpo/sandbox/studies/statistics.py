@@ -108,7 +108,7 @@ def _distance(mean: float, published: float, deviation: float | None) -> float:
 
 
 def _p_published(line: Mapping[str, float]) -> float:
-    """p-value of Welch's test between our seeds and the original's; NaN if a deviation is not > 0.
+    """p-value of Welch's test between our seeds and the original's; NaN without two deviations.
 
     A standard deviation estimated from three seeds is imprecise, so a mean may differ from the
     original's mean by many deviations by chance alone.
@@ -210,11 +210,11 @@ def _compared(
 def _difference(
     rows: Mapping[str, pd.DataFrame], pair: Pair, metric: Metric
 ) -> tuple[np.ndarray, float]:
-    """Differences of a pair, [S], and the share of seeds that do not reach the threshold.
+    """Value of `arm` minus `against` for each seed, [S], and the share of seeds without a time.
 
-    Times to a threshold are cut off at a common horizon, as is the number that an arm's times are
-    compared with. Two seeds that never reach the threshold therefore differ by 0. For metrics
-    without a threshold, the share is 0.
+    Times to a threshold are cut off at a common horizon, as is a number in `against`. Two seeds
+    that never reach the threshold therefore differ by 0. The share counts the seeds that do not
+    reach the threshold. It is 0 for metrics without a threshold.
     """
     mine = measure(rows[pair.arm], metric, pair.arm)
     if isinstance(pair.against, float):

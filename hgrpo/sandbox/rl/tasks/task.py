@@ -33,7 +33,7 @@ class Task(Protocol):
     def policy(self) -> Policy: ...
 
     def draw(self, seeds: Sequence[int], step: object, count: int) -> Questions:
-        """Draw `count` inputs for each seed; different values of `step` give different inputs."""
+        """Draw `count` inputs for each seed; `step` selects the random stream."""
         ...
 
     def examination(self) -> tuple[Questions, bool]:
