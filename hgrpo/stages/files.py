@@ -40,7 +40,7 @@ def reference_of(study: "Study") -> str:
     if not study.has_reference:
         raise UserError(
             f"methods: {', '.join(study.methods)}: this target requires rollouts or policies of "
-            f"the reference, {name}; add {name} to the methods"
+            f"the reference, {name}; add it to the methods"
         )
     return name
 

@@ -126,9 +126,9 @@ def _read(entry: Path) -> dict:
     """Read the record of an unpacked job; raise an error if key or files do not match it."""
     made = validate(Record, json.loads((entry / MADE).read_bytes()), entry.name).model_dump()
     if _files(entry) != {*made["files"], MADE}:
-        raise ValueError(f"{entry.name}: the files do not match {MADE}")
+        raise ValueError(f"{entry.name}: the files do not match made.json")
     if not made["key"] == entry.name == settings_digest({part: made[part] for part in HASHED}):
-        raise ValueError(f"{entry.name}: the key does not match {MADE}")
+        raise ValueError(f"{entry.name}: the key does not match made.json")
     for name, digest in made["files"].items():
         if sha256(entry / name) != digest:
             raise ValueError(f"{entry.name}/{name} has changed since its job wrote it")

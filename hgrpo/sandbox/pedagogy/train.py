@@ -144,5 +144,4 @@ class Trainer(ArmTrainer):
 
 
 def _varied(rewards: Tensor) -> Tensor:
-    """Share [S] of groups whose rewards [S, N, K] are not all equal."""
     return (rewards.amax(-1) > rewards.amin(-1)).float().mean(1)
