@@ -34,7 +34,7 @@ class Command:
     Attributes:
         text: description in the help text.
         first: leading columns of the output.
-        defaults: default of `--output`, and flags whose default differs from the setting's default.
+        defaults: defaults of `--output`, and of flags whose default is not that of the setting.
         headline: column that is printed at the end of a run.
     """
 

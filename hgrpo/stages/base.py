@@ -37,7 +37,7 @@ USES = ("env", "engine")
 
 
 class Settings(Strict):
-    """The model. A tiny model also requires `env`, and a pretrained model `engine`."""
+    """The model. `env` is set for a tiny model, and `engine` for a pretrained model."""
 
     model: ModelConfig
     env: EnvName | None = None

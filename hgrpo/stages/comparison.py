@@ -37,8 +37,8 @@ def comparison(study: "Study") -> dict:
     """Return the settings of the statistics, the name of the reference arm, and all arms.
 
     `step_trajectories` maps each trained arm to its number of training trajectories per step.
-    The other keys are optional: `collapse` is true if a trained arm measures collapse, `axes` lists
-    the axes with at least two arms in the run, and `mine` lists the user's own arms.
+    Three keys are optional: `collapse` is true if a trained arm measures collapse, `axes` lists the
+    axes with at least two arms in the run, and `mine` lists the user's own arms.
     """
     # If one arm changes a training key, list the key for all arms, so that they can be compared.
     keys = _FACTORS.union(*(method.training for method in study.methods.values()))

@@ -1,8 +1,8 @@
 """Compute the credit of every assigner in a study on the same rollouts, and measure the agreement.
 
-If the study measures ground truth, the stage uses the rollouts with ground truth and also compares
-every method with it. The agreement tables and the gallery then only show the last policy. Without
-ground truth, the stage uses the rollouts of the reference's round 2, with the study's first seed.
+If the study measures ground truth, the stage uses the rollouts with ground truth, and also compares
+each method's credit with the ground truth. The agreement tables and the gallery then only show the
+last policy. Without ground truth, the stage uses round 2 of the reference with the first seed.
 
 Learned assigners use the fit on round 1 of their own arm. In a study with a single round, there are
 no fits, so learned assigners distribute credit equally. Without ground truth, such a study uses the
@@ -125,7 +125,7 @@ class Paths:
 def from_study(study: "Study", method: str | None = None) -> dict:
     """The reference's rollout settings, and the credit settings of every arm that is compared."""
     reference = study.config.reference
-    # If the run excludes the reference, this stage cannot run, but Snakemake still plans it.
+    # If the run excludes the reference, this stage cannot run, but its rule still needs settings.
     training = study.training.get(reference, study.config.training)
     return {
         **playing(study),

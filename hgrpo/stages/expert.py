@@ -38,7 +38,7 @@ OUTPUTS = {
 RESOURCES: dict[str, int] = {}
 USES = ("env", "expert")
 from_whole_study = file_or_section
-# The player that measures the ceiling uses the test panel, as the arms do, to allow comparisons.
+# The ceiling is measured on the test panel, on which the arms are evaluated too.
 _CEILING_PANEL, _CEILING_TASKS = "test", 1000
 
 

@@ -2,7 +2,7 @@
 
 Every figure except the credit plots is written as SVG and PDF, in column width and in page width.
 The table of results is written as LaTeX (column width) and as Markdown. The report's headline and
-cautions are printed below the table. To convert other tables to LaTeX, use `hgrpo.results`.
+cautions appear below the table. To convert other tables to LaTeX, use `hgrpo.results`.
 
 Example:
   cd results/bakeoff

@@ -37,7 +37,7 @@ OUTPUTS = {"log": "train_log.json", "summary": "summary.json"}
 # Two cores, because all runs wait for this stage.
 RESOURCES = {"mem_mb": 2500, "threads": 2}
 USES: tuple[str, ...] = ()
-# Minimum time between checkpoints. Saving one takes as long as several steps of a tiny model.
+# Minimum time between checkpoints; with a tiny model, saving one takes as long as several steps.
 _SAVE_EVERY_S = 30.0
 
 

@@ -43,7 +43,7 @@ def newest(planned: Planned, records: Iterable[Mapping], study: str | None = Non
 
 
 def as_planned(made: Mapping) -> Planned:
-    """The job of a record, without its files."""
+    """Convert a record to a job; its inputs and outputs are left empty."""
     return Planned(made["stage"], Job(**made["job"]), made["key"], "", {}, {})
 
 

@@ -129,7 +129,7 @@ def note_contents(made: Mapping) -> None:
 
 
 def contents(job: Mapping, unpacked: Path = STORE) -> str | None:
-    """Hash a job with the contents of its inputs instead of their keys; None if one is missing.
+    """Hash a job with its inputs' contents instead of their keys; None if an input is missing.
 
     Inputs that are not in the folder `unpacked` are read from the store.
 
@@ -178,7 +178,7 @@ def made_entries() -> Iterator[Path]:
 
 
 def key_of(link: Path) -> str | None:
-    """The key of the result that a link in results/<study> refers to; None if `link` is no link."""
+    """The key of the result to which a link in results/<study> leads; None for other paths."""
     parts = link.readlink().parts if link.is_symlink() else ()
     return parts[parts.index(STORE.name) + 1] if STORE.name in parts else None
 
@@ -283,7 +283,7 @@ def _write(path: Path, content: object) -> None:
 
 
 def read_plan(results: Path) -> list[Planned]:
-    """The jobs of the newest run of results/<study>, without their files.
+    """The jobs of the newest run of results/<study>; their inputs and outputs are left empty.
 
     Raises:
         UserError: there is no plan.json, or it is damaged.

@@ -111,7 +111,7 @@ class Plan:
         self.parts = functools.cache(self._parts)
 
     def jobs(self, asked_for: bool = False) -> Iterator[Planned]:
-        """All jobs in the order of the stages; with `asked_for`, also jobs that run on request."""
+        """All jobs in stage order; with `asked_for`, also the jobs that run only on request."""
         for stage in stages_of(self.study):
             yield from (self.find(stage, *each) for each in jobs_of(self.study, stage))
         for stage in sorted(ASKED_FOR, key=STAGES.index) if asked_for else ():

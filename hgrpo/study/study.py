@@ -74,7 +74,7 @@ class Study:
         resolved["methods"] = {
             name: resolved_arm(method, self.training[name]) for name, method in self.methods.items()
         }
-        # Omit these keys if unused, because studies in older results do not contain them.
+        # Omit keys that older results do not contain, so that unchanged studies compare as equal.
         del resolved["axes_of"]
         if not self.config.mine:
             del resolved["mine"]

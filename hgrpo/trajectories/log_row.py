@@ -1,15 +1,15 @@
 """Columns of the training log that several modules use: totals of play, and collapse metrics.
 
 The totals include all rollouts, also those added by dynamic sampling, and the continuations played
-for credit. A continuation counts as one trajectory. Of its replies, only the new ones are counted,
-but all tokens of its sequence.
+for credit. A continuation counts as one trajectory, with only its new replies but all tokens of its
+sequence.
 
 This module does not import torch.
 """
 
 from collections.abc import Mapping, Sequence
 
-# The collapse metrics are computed over the first turn of each trajectory, or over a random turn.
+# Collapse metrics are computed over the first turns, or over one random turn of each trajectory.
 FIRST, ANY = "first_turn", "any_turn"
 _PREFIX = "collapse"
 

@@ -30,8 +30,8 @@ def gradient_columns(trainer: "Trainer", batch: Rollout) -> dict[str, Tensor]:
     """Columns [S] about the rule's gradient on a batch.
 
     - cos_method_ce: cosine with the gradient of the cross-entropy to the labels, on these inputs.
-    - cos_method_clean: cosine with the same rule's gradient for noise-free rewards. The rollouts
-      are selected by these rewards too.
+    - cos_method_clean: cosine with the same rule's gradient for noise-free rewards. These rewards
+      also determine which rollouts are included.
     - cos_method_exact: cosine with the gradient of -E[R] on the same inputs, if all outputs can be
       enumerated. R is noise-free and includes the task's penalties.
     - true_signal, false_signal: see `_signals`.

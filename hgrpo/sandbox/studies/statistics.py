@@ -94,7 +94,7 @@ def arm_table(
 
 
 def _distance(mean: float, published: float, deviation: float | None) -> float:
-    """Difference from the original's mean in units of its deviation; NaN if that is unknown.
+    """Difference from the original's mean, divided by its deviation; NaN if that is unknown.
 
     The original printed four decimals. If the printed deviation is 0, the result is 0 if both means
     would be printed identically, and infinite otherwise.
@@ -108,10 +108,10 @@ def _distance(mean: float, published: float, deviation: float | None) -> float:
 
 
 def _p_published(line: Mapping[str, float]) -> float:
-    """p-value of Welch's test between our seeds and the original's; NaN without two deviations.
+    """p-value of Welch's test between our seeds and the original's.
 
-    A standard deviation estimated from three seeds is imprecise, so a mean may differ from the
-    original's mean by many deviations by chance alone.
+    The original's standard deviation is estimated from three seeds, so a mean may differ by many
+    deviations by chance alone. The result is NaN if a standard deviation is 0 or unknown.
     Source: Welch 1947, "The generalization of 'Student's' problem when several different population
     variances are involved" (https://doi.org/10.1093/biomet/34.1-2.28).
     """

@@ -256,7 +256,7 @@ class SandboxStudy(Strict):
 
     @property
     def labels(self) -> list[str]:
-        """Labels of all arms as declared, without the second half of an A/A pair."""
+        """Labels of all arms in the file. The second half of an A/A pair is not included."""
         return [*self.arms, *(label for label, _ in self._of_grid())]
 
     @property

@@ -43,7 +43,7 @@ def on_front(available: Tensor) -> Tensor:
 
 
 def coverage(vectors: Tensor, available: Tensor) -> Tensor:
-    """Share of the Pareto front's answers in the set, float [...]."""
+    """Share of all Pareto-optimal answers that are in the set, float [...]."""
     held = (available.unsqueeze(-2) == vectors.unsqueeze(-3)).all(-1).any(-1)
     front = on_front(available)
     return (held & front).float().sum(-1) / front.float().sum(-1)

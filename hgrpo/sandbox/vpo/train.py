@@ -29,7 +29,7 @@ class Trainer(PolicyTrainer):
         self.examiner = Examiner(self.task, self.policy, s.seeds, s.compat == "reference")
 
     def take_step(self) -> None:
-        """Sample and score a batch of sets, and update on it. If due, evaluate first."""
+        """Evaluate if an evaluation is due, then sample and score a batch of sets, and update on it."""
         s = self.settings
         due = self.step % s.eval_every == 0
         evaluation = self.examine() if due else {}

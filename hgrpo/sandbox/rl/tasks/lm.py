@@ -69,7 +69,7 @@ class LmBandit(Bandit):
         if len(codes) - cut <= context:
             raise UserError(
                 f"--data: {settings.data or 'the synthetic text'}: {len(codes)} tokens are too few "
-                f"for contexts of {context}"
+                f"for a test set with contexts of {context} tokens"
             )
         if settings.model_name == MODEL:
             model = char_model(settings, codes[:cut], vocabulary)
