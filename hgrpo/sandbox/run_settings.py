@@ -51,7 +51,7 @@ class RuleSettings(Strict):
 
 
 class ArmSettings(Strict):
-    """Settings of one arm, for a set of seeds. Pieces add rules and checks."""
+    """Settings of one arm, for a set of seeds. Subclasses add rules and checks."""
 
     seeds: Seeds = Field((0, 1, 2), description="seeds, which are trained in parallel")
     num_steps: int = Field(gt=0, description="number of sampled batches")
@@ -70,7 +70,7 @@ class ArmSettings(Strict):
 
     @property
     def notes(self) -> list[str]:
-        """Messages about violated requirements, if `allow_degenerate` is set."""
+        """Messages about violations that `allow_degenerate` permits."""
         return self._notes
 
     @model_validator(mode="after")

@@ -122,7 +122,7 @@ def _flags(piece: str, words: Sequence[str]) -> dict[str, Any]:
 def _rule(
     piece: str, flags: Mapping[str, Any], fields: Mapping[str, Any], options: RunOptions
 ) -> dict[str, Any]:
-    """The rule's settings; empty for an unknown rule, which the run's settings reject."""
+    """The rule's settings; empty for an unknown rule, because `RuleSettings` reports the error."""
     rules, method = kinds.of_piece(piece), options.method
     if method not in rules:
         return {}

@@ -248,7 +248,7 @@ def names_of(planned: Planned) -> list[str]:
 
 
 def linked_names(stage: str, job: Job, files: Iterable[str]) -> list[str]:
-    """Paths of a job's links: the job's folder, or its files if several stages share the folder."""
+    """Paths of a job's links: its folder, or each of its files if stages share the folder."""
     folder = load(stage).FOLDER.format(**vars(job))
     if folder not in ("", "report"):
         return [folder]

@@ -151,7 +151,7 @@ class Transformer:
         """Logits [S, R, L, V] after each token of R sequences, int64 [S, R, L], in one pass.
 
         Args:
-            last: return logits only for this number of tokens at the end; None for all tokens.
+            last: return logits only for the final `last` tokens; None for all tokens.
         """
         tensors = self.tensors(weights)
         return self._head(tensors, self._through(tensors, tokens, None, last)[0])

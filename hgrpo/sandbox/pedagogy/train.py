@@ -71,7 +71,7 @@ class Trainer(ArmTrainer):
         )
 
     def see(self, batch: Rollout, view: View, weights: Tensor) -> Seen:
-        """Compute the log-probs of the batch under `weights`, with the prompts of the view."""
+        """Compute the log-probs of the batch under `weights`, given the prompts of `view`."""
         table = self.policy.table(weights, batch.inputs[view], batch.actions)
         return Seen(batch, table, torch.zeros(()), torch.ones(batch.actions.shape[-1]))
 

@@ -1,6 +1,6 @@
 """Settings of a run of rl: task, rule, sampling and evaluation.
 
-Settings have the names of the original's flags.
+Settings have the same names as the flags of the original sandbox.
 """
 
 from typing import Literal

@@ -22,7 +22,7 @@ from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.tasks.task import Task, can_list, every_output, make_task
 from hgrpo.sandbox.trainer import Columns, PolicyTrainer, ReadsOnce
 
-# A seed stops after this number of consecutive batches without a group with different rewards.
+# A seed stops after this number of consecutive batches in which every group has equal rewards.
 _PATIENCE = 10
 # Gradients are analysed once per this number of evaluations.
 _DIAGNOSED = 5
@@ -130,7 +130,7 @@ class Trainer(PolicyTrainer):
         )
 
     def _count_futile(self, batch: Rollout) -> None:
-        """Stop seeds with too many consecutive batches in which no group has different rewards."""
+        """Stop seeds with too many consecutive batches in which every group has equal rewards."""
         if "mixed" not in batch.extras:
             return
         mixed = batch.extras["mixed"].amax(1) > 0

@@ -45,7 +45,7 @@ def drawings(study: str, specs: list[FigureSpec], arms: Mapping[str, ArmRows]) -
     """Draw all figures of the study.
 
     Raises:
-        UserError: no arm of a figure logs one of its columns.
+        UserError: a figure shows a column that none of its arms logs.
     """
     for spec in specs:
         figure_arms = {name: arms[name] for name in spec.arms or arms}
@@ -206,7 +206,7 @@ def write_figures(
     """Write the study's figures, each with its CSV, and their index.
 
     Args:
-        settings: label -> the arm's settings for figures.
+        settings: maps the label of each arm to its settings.
     """
     rows = read_rows(study, runs)
     declared = [label for label in rows if label != study.other]

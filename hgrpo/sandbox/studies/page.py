@@ -1,4 +1,4 @@
-"""The page of all studies: inferences with their verdicts, then individual studies."""
+"""The page of all studies: first the original's conclusions with verdicts, then each study."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

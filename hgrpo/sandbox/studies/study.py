@@ -108,7 +108,7 @@ class Pair(Strict):
 
 
 class Grid(Strict):
-    """Arms for all combinations of values; `label` is a format like "{method}, delay {delay}"."""
+    """Arms for all combinations of values; `label` is a template: "{method}, delay {delay}"."""
 
     label: str
     over: dict[str, list[Any]] = Field(min_length=1)

@@ -11,7 +11,7 @@ from hgrpo.sandbox.policies import Policy, Sampled
 from hgrpo.sandbox.rl.settings import MOST_OUTPUTS, RlSettings
 from hgrpo.sandbox.tasks import REVERSALS
 
-# Number of outputs of all seeds per pass; larger passes are slower because of memory access.
+# Number of outputs per forward pass, summed over seeds. Larger passes are slower (memory access).
 _AT_ONCE = 2_000
 
 
@@ -59,7 +59,7 @@ class Task(Protocol):
         ...
 
     def adjust(self, rewards: Tensor, sampled: Sampled, questions: Questions) -> Tensor:
-        """Rewards [S, N, K] minus the task's penalty, such as a KL to the initial policy."""
+        """Rewards [S, N, K] minus the task's penalty, such as a KL penalty."""
         ...
 
 
