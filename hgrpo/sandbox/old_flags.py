@@ -1,4 +1,4 @@
-"""Names that the settings of rules have as command-line flags of the original sandbox."""
+"""Command-line flags of the original sandbox that correspond to settings of rules."""
 
 from hgrpo.formulas.rule import Rule
 

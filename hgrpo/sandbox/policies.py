@@ -1,4 +1,4 @@
-"""Policies of many seeds: each combines a net with methods to read inputs and emit actions.
+"""Policies for many seeds. A policy combines a net with methods to read inputs and emit actions.
 
 Shapes are those of `hgrpo.formulas.batch`; V is the number of actions. `table` computes
 differentiable log-probs of all actions at every position of given outputs, in one pass. `listed`

@@ -1,4 +1,4 @@
-"""Settings of every piece of the sandbox, such as rule, seeds, and number of training steps."""
+"""Settings common to all pieces of the sandbox, such as rule, seeds and number of steps."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Self
@@ -86,7 +86,7 @@ class ArmSettings(Strict):
         return ()
 
     def unmet(self) -> list[str]:
-        """Return messages about violations that are allowed; raise ValueError for any other."""
+        """Messages about unmet requirements that are allowed; raise ValueError for all others."""
         raise NotImplementedError
 
 
@@ -121,7 +121,7 @@ class RunSettings(ArmSettings, RuleSettings):
         )
 
     def unmet(self) -> list[str]:
-        """Return messages about violations that are allowed; raise ValueError for any other."""
+        """Messages about unmet requirements that are allowed; raise ValueError for all others."""
         return refuse(self.rule, self.NEEDS, self, self.allow_degenerate)
 
 

@@ -34,7 +34,7 @@ class Command:
     Attributes:
         text: description in the help text.
         first: leading columns of the output.
-        defaults: defaults of `--output`, and of flags whose default is not that of the setting.
+        defaults: default values of `--output`, and of flags that do not use the setting's default.
         headline: column that is printed at the end of a run.
     """
 

@@ -16,7 +16,7 @@ _MOST = 3
 
 
 def differences(plan: Plan, planned: Planned, records: Mapping[str, Mapping]) -> str:
-    """Describe which settings, modules and inputs of a job have changed since its older result.
+    """Describe which settings, modules and inputs of a job have changed since an older result.
 
     The older result is the one linked in results/<study> or, without a link, the newest result of
     the study in `records`. Without an older result, the text is "never ran".

@@ -117,7 +117,7 @@ def shared_points(
 
 
 def members(axes: Mapping[str, Axis], run_as: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Map each axis and value (as text) to the arm that is run, given `shared_points`' result."""
+    """Map each axis and value (as text) to its arm in the run; see `shared_points` for `run_as`."""
     return {
         axis: {as_text(value): run_as[arm_name(axis, value)] for value in settings.values}
         for axis, settings in axes.items()

@@ -26,7 +26,7 @@ class NamedFiles:
     """The config files in `configs`, with command-line overrides.
 
     `typed` maps "env", "model" and "methods.<name>" to mappings from overridden keys to values.
-    `read` adds the overrides that it applies to `overridden`.
+    `overridden` contains the overrides that have been applied so far.
     """
 
     configs: Path
@@ -36,7 +36,7 @@ class NamedFiles:
     def read(self, kind: str, name: str, where: str, also: Iterable[str] = ()) -> Any:
         """Read the settings in a file; `kind` is "env", "model" or "method".
 
-        Messages contain `where`, the key that refers to the file, and may suggest names in `also`.
+        Error messages contain `where`, the key with the name, and can suggest names in `also`.
 
         Raises:
             UserError: the file is missing or invalid; the message has one line per mistake.

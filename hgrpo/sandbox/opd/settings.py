@@ -118,7 +118,7 @@ class OpdSettings(ArmSettings, TransformerSettings):
         )
 
     def unmet(self) -> list[str]:
-        """Return messages about violations that are allowed; raise ValueError for any other."""
+        """Messages about unmet requirements that are allowed; raise ValueError for all others."""
         return [
             note
             for phase in self.phases

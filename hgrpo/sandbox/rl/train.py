@@ -79,7 +79,7 @@ class Trainer(PolicyTrainer):
         self.step += 1
 
     def examine(self) -> Columns:
-        """Scores of the policy, costs, and the step at which each seed stopped (-1 if none)."""
+        """Scores of the policy, costs, and the step at which each seed stopped (-1: not yet)."""
         s = self.settings
         sampled = s.batch_size * torch.where(self.stopped < 0, self.step, self.stopped + 1)
         calls = s.group_size * self.task.horizon if self.rule.candidates else 1
@@ -106,7 +106,7 @@ class Trainer(PolicyTrainer):
         return Seen(batch, table, start, self.task.scored, oracle)
 
     def screened(self, batch: Rollout) -> tuple[Rollout, dict[str, Tensor]]:
-        """Return the rollouts that the rule's `screen` selects, and columns of the log."""
+        """Restrict the batch to rollouts that the rule's `screen` selects; also return metrics."""
         if not self.rule.screens:
             return batch, {}
         shape = (batch.rewards[0].numel(),)

@@ -94,7 +94,7 @@ def arm_table(
 
 
 def _distance(mean: float, published: float, deviation: float | None) -> float:
-    """Difference from the original's mean, divided by its deviation; NaN if that is unknown.
+    """Difference from the original's mean in standard deviations of the original; NaN if unknown.
 
     The original printed four decimals. If the printed deviation is 0, the result is 0 if both means
     would be printed identically, and infinite otherwise.

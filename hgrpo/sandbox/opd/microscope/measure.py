@@ -112,7 +112,7 @@ def scatter(each: Tensor) -> float:
 
 
 def original(losses: Tensor, each: Tensor, direction: Tensor) -> dict[str, float]:
-    """The original's columns: mean and variance of loss, projected gradient and gradient norm."""
+    """The original's columns: statistics of the loss, projected gradient and gradient norm."""
     projections, norms = each @ direction, each.norm(dim=1)
     return {
         "loss_mean": float(losses.mean()),
