@@ -33,7 +33,7 @@ class Batches:
 def sampled(
     task: DistillTask, policy: Policy, seed: int, weights: Tensor, batches: Batches
 ) -> Iterator[Rollout]:
-    """Sample the batches of one seed, a few at a time. The first axis of tensors numbers batches."""
+    """Sample the batches of one seed, a few at a time. The first axis is the batch number."""
     s, name = task.settings, ("microscope", batches.name, task.settings.seq_len)
     count = batches.count * batches.size
     tokens = draws.integers((seed,), "data", name, (count, s.seq_len), s.vocab_size)
