@@ -4,9 +4,9 @@ import numpy as np
 
 
 def standardise(values: np.ndarray, floor: float) -> np.ndarray:
-    """(x - mean) / max(population standard deviation, floor), in the shape of `values`.
+    """Return (x - mean) / max(population standard deviation, floor) for every x in `values`.
 
-    If all values are equal, the result is exactly zero, even if their mean is rounded.
+    If all values are equal, the result is exactly zero, even if the computed mean is not exact.
     """
     if values.size == 0 or np.all(values == values.flat[0]):
         return np.zeros_like(values, dtype=np.float64)

@@ -1,8 +1,8 @@
-"""Names of flags in the original sandbox for the settings of rules."""
+"""Command-line flags of the original sandbox that correspond to settings of rules."""
 
 from hgrpo.formulas.rule import Rule
 
-# Flag -> its settings, by declaring class.
+# Maps each flag to the settings that it sets, as "<class that declares the setting>.<setting>".
 FLAGS = {
     "eta": ("Gate.eta", "R2VPO.penalty", "PMDMean.tau"),
     "tpo_eta": ("Target.eta",),
@@ -34,7 +34,7 @@ FLAGS = {
 
 
 def flags_of(rule: type[Rule]) -> dict[str, str]:
-    """Map those settings of a rule that have a flag in the original to this flag."""
+    """Map the settings of a rule to their flags in the original; omit settings without a flag."""
     classes = [each.__name__ for each in rule.__mro__]
     owned = [
         (flag, *setting.split(".")) for flag, settings in FLAGS.items() for setting in settings

@@ -1,4 +1,4 @@
-"""Policies for stacked seeds, which combine a net with methods to read inputs and emit actions.
+"""Policies for many seeds. A policy combines a net with methods to read inputs and emit actions.
 
 Shapes are those of `hgrpo.formulas.batch`; V is the number of actions. `table` computes
 differentiable log-probs of all actions at every position of given outputs, in one pass. `listed`
@@ -24,7 +24,7 @@ Inputs = Tensor | Reading
 
 
 class Sampled(NamedTuple):
-    """Actions int64 [S, N, K, M, T], and log-probs of all actions there, [S, N, K, M, T, V]."""
+    """Sampled actions, int64 [S, N, K, M, T], and log-probs of all V actions at each position."""
 
     actions: Tensor
     table: Tensor
@@ -91,7 +91,7 @@ class SequencePolicy:
         return logits.log_softmax(-1).unflatten(2, actions.shape[2:4])
 
     def listed(self, weights: Tensor, inputs: Inputs) -> Sampled:
-        """All outputs of each input, along axis K. Shared prefixes are computed only once."""
+        """All possible outputs for each input, along axis K. Shared prefixes are computed once."""
         read = self.read(weights, inputs)
         tree = Tree.of(self.net.vocabulary, self.horizon)
         logprobs = self.net.branched(weights, read, tree).log_softmax(-1)
@@ -112,10 +112,9 @@ class SequencePolicy:
     def _unroll(
         self, weights: Tensor, read: Reading, draws: Tensor | None, shape: Sequence[int]
     ) -> Sampled:
-        """Emit `horizon` tokens from `draws` [S, N, K, M, T], or greedily.
+        """Sample `horizon` tokens with `draws` [S, N, K, M, T]; without `draws`, decode greedily.
 
-        Args:
-            shape: N, K and M.
+        `shape` is (N, K, M).
         """
         rows = shape[1] * shape[2]
         logits = read.logits.repeat_interleave(rows, 1)

@@ -1,4 +1,4 @@
-"""Settings that all pieces share: rule, seeds, number of steps, and size of the transformer."""
+"""Settings common to all pieces of the sandbox, such as rule, seeds and number of steps."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Self
@@ -23,7 +23,7 @@ Seeds = Annotated[tuple[int, ...], AfterValidator(distinct)]
 
 
 class RuleSettings(Strict):
-    """A rule, given by its name and its settings. Pieces define the set of rules."""
+    """A rule, given by its name and its settings. Subclasses list the allowed rules in `RULES`."""
 
     RULES: ClassVar[Mapping[str, type[Rule]]]
 
@@ -51,7 +51,7 @@ class RuleSettings(Strict):
 
 
 class ArmSettings(Strict):
-    """Settings of one arm, for a set of seeds. Pieces add rules and checks."""
+    """Settings of one arm, for a set of seeds. Subclasses add rules and checks."""
 
     seeds: Seeds = Field((0, 1, 2), description="seeds, which are trained in parallel")
     num_steps: int = Field(gt=0, description="number of sampled batches")
@@ -70,7 +70,7 @@ class ArmSettings(Strict):
 
     @property
     def notes(self) -> list[str]:
-        """Messages about violated requirements, if `allow_degenerate` is set."""
+        """Messages about violations that `allow_degenerate` permits."""
         return self._notes
 
     @model_validator(mode="after")
@@ -82,16 +82,16 @@ class ArmSettings(Strict):
         return self
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
-        """Checks that apply to any rule, as pairs (whether the run fails, message)."""
+        """Checks that apply to any rule, as pairs (whether the check fails, message)."""
         return ()
 
     def unmet(self) -> list[str]:
-        """Messages about allowed violations of requirements; raise ValueError for others."""
+        """Messages about unmet requirements that are allowed; raise ValueError for all others."""
         raise NotImplementedError
 
 
 class RunSettings(ArmSettings, RuleSettings):
-    """Settings of an arm with one rule and groups of rollouts. Pieces define `NEEDS`."""
+    """Settings of an arm with one rule and groups of rollouts. Subclasses define `NEEDS`."""
 
     NEEDS: ClassVar[Mapping[str, Need]]
 
@@ -111,7 +111,7 @@ class RunSettings(ArmSettings, RuleSettings):
         return self.batch_size // self.group_size
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
-        """Checks that apply to any rule, as pairs (whether the run fails, message)."""
+        """Checks that apply to any rule, as pairs (whether the check fails, message)."""
         return (
             *super().refusals(),
             (
@@ -121,7 +121,7 @@ class RunSettings(ArmSettings, RuleSettings):
         )
 
     def unmet(self) -> list[str]:
-        """Messages about allowed violations of requirements; raise ValueError for others."""
+        """Messages about unmet requirements that are allowed; raise ValueError for all others."""
         return refuse(self.rule, self.NEEDS, self, self.allow_degenerate)
 
 
@@ -140,14 +140,14 @@ class TransformerSettings(Strict):
 
 
 def unread(run: Strict, reader: str, **read: bool) -> list[tuple[bool, str]]:
-    """Checks for settings that differ from their defaults but have no effect.
+    """Check for settings that differ from their defaults but have no effect.
 
     Args:
-        reader: task, rule or kind of run, for messages.
-        read: setting -> whether `reader` uses it.
+        reader: name of the task, rule or kind of run, for messages.
+        read: maps each setting to whether `reader` uses it.
 
     Returns:
-        Pairs (whether the run fails the check, message).
+        Pairs (whether the check fails, message).
     """
     changed = {name for name in read if getattr(run, name) != type(run).model_fields[name].default}
     return [

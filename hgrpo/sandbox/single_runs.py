@@ -1,4 +1,4 @@
-"""Commands that train one arm of a piece. Each setting of a run has a flag."""
+"""The sandbox's training commands, one per piece. Each setting of a run has a flag."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Command:
     Attributes:
         text: description in the help text.
         first: leading columns of the output.
-        defaults: defaults of flags that differ from those of the settings, and of the output.
+        defaults: default values of `--output`, and of flags that do not use the setting's default.
         headline: column that is printed at the end of a run.
     """
 
@@ -122,7 +122,7 @@ def _flags(piece: str, words: Sequence[str]) -> dict[str, Any]:
 def _rule(
     piece: str, flags: Mapping[str, Any], fields: Mapping[str, Any], options: RunOptions
 ) -> dict[str, Any]:
-    """The rule's settings; empty for an unknown rule, which the run's settings reject."""
+    """The rule's settings; empty for an unknown rule, because `RuleSettings` reports the error."""
     rules, method = kinds.of_piece(piece), options.method
     if method not in rules:
         return {}

@@ -39,7 +39,7 @@ class ArmTrainer(ABC):
 
     @abstractmethod
     def head(self) -> dict[str, float | int | str]:
-        """Columns that all of this step's rows share, such as the step and the method."""
+        """Columns that are equal in all rows of the current step, such as step and method."""
 
     def run(self, advance: Callable[[], object] = lambda: None) -> list[Row]:
         """Train all steps, with a final evaluation; `advance` is called after each step.
@@ -58,7 +58,7 @@ class ArmTrainer(ABC):
         return self.rows
 
     def log(self, columns: Mapping[str, Tensor]) -> None:
-        """Add a row for each seed: `head`, the seed, and its values in `columns` [S]."""
+        """Add one row per seed, with `head`, the seed, and the seed's values in `columns` [S]."""
         head, values = self.head(), {name: column.tolist() for name, column in columns.items()}
         self.rows += [
             {**head, "seed": seed, **{name: column[index] for name, column in values.items()}}
@@ -66,7 +66,7 @@ class ArmTrainer(ABC):
         ]
 
     def spent(self, counts: Mapping[str, int]) -> Columns:
-        """Convert counts that are equal for all seeds to columns of the log."""
+        """Convert counts to columns of the log; each count is equal for all seeds."""
         return {name: torch.full((len(self.settings.seeds),), n) for name, n in counts.items()}
 
 
@@ -93,9 +93,9 @@ class PolicyTrainer(ArmTrainer):
 class ReadsOnce:
     """A policy that caches the result of `read` for a batch's inputs.
 
-    The first update on a batch often has the same inputs and weights as sampling had. If a trainer
-    samples with the weights `Learner.leaf`, the update reuses the result. Results for other weights
-    are not cached, because their graph may be freed before the next use.
+    The first update on a batch often uses the inputs and weights with which the batch was sampled.
+    If a trainer samples with the weights `Learner.leaf`, the update reuses the result. Results for
+    other weights are not cached, because their graph may be freed before the next use.
     """
 
     policy: Policy

@@ -5,12 +5,12 @@ A stage's module has these parts:
     FOLDER       folder of a job's files below results/<study>; may contain Snakemake wildcards
     JOB          the command's options that identify the job: method, seed, round
     OUTPUTS      map from output names to files in that folder
-    outputs      optional function that returns the outputs, if they depend on the study
+    outputs      optional function that returns the outputs of a given study
     RESOURCES    default resources of a job, or the name of another stage to share its resources
     USES         plug-ins that the stage loads: env, engine, credit or rule; also assets or
                  expert, the environment's modules that make tasks and demonstrations
     Settings     the stage's settings, passed as --config
-    Paths        the files and folders in the options of the stage's command
+    Paths        the stage's command-line options that are files or folders
     from_study   a function that extracts the stage's settings from a study
     from_whole_study    optional function that converts another form of --config
     inputs       a function that returns the input files of a job

@@ -42,7 +42,7 @@ from_whole_study = file_or_section
 
 
 class Settings(Strict):
-    """The environment, and the minimum sizes of panels without a fixed size."""
+    """The environment, and the minimum sizes of the panels whose size is not configured."""
 
     env: Env
     study: str | None = None
@@ -57,7 +57,7 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The environment without `expert`, and the minimum sizes of panels without a fixed size."""
+    """Return the settings of this stage; the section `expert` of the environment is omitted."""
     sizes = {
         f"{panel}_games": size
         for panel, size in study.config.evaluation.panel_sizes.items()
@@ -68,7 +68,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The list of downloaded data files; no inputs if the environment downloads none."""
+    """The list of downloaded data files, if the environment downloads any."""
     return fetched(study)
 
 

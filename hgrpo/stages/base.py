@@ -37,7 +37,7 @@ USES = ("env", "engine")
 
 
 class Settings(Strict):
-    """The model, and either the environment (tiny model) or the engine (pretrained model)."""
+    """The model. `env` is set for a tiny model, and `engine` for a pretrained model."""
 
     model: ModelConfig
     env: EnvName | None = None
@@ -53,7 +53,7 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The model, and either the environment (tiny model) or the engine (pretrained model)."""
+    """Return the settings of this stage."""
     model = study.model.model_dump(mode="json")
     if study.model.tiny is not None:
         return {"model": model, "env": study.env.model_dump(mode="json", include={"name"})}
@@ -61,7 +61,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The demonstrations, from which a tiny model is built; no inputs for a pretrained model."""
+    """The demonstrations, from which a tiny model is built; none for a pretrained model."""
     return {"trajectories": "expert/trajectories.parquet" if study.model.tiny else []}
 
 

@@ -34,13 +34,13 @@ def results(study: "Study") -> dict:
 
 
 def comparison(study: "Study") -> dict:
-    """Settings of the statistics, the reference arm, and all arms in the order of the study.
+    """Return the settings of the statistics, the name of the reference arm, and all arms.
 
-    `step_trajectories` is the number of training trajectories per step of each trained arm.
-    Optional keys are `collapse` (true) if a trained arm measures collapse, `axes` if at least two
-    arms of an axis run, and `mine` if the study contains the user's own arms.
+    `step_trajectories` maps each trained arm to its number of training trajectories per step.
+    Three keys are optional: `collapse` is true if a trained arm measures collapse, `axes` lists the
+    axes with at least two arms in the run, and `mine` lists the user's own arms.
     """
-    # List a training key for all arms if one of the arms changes it, so that they can be compared.
+    # If one arm changes a training key, list the key for all arms, so that they can be compared.
     keys = _FACTORS.union(*(method.training for method in study.methods.values()))
     measured = any(
         method.train and study.training[name].collapse for name, method in study.methods.items()
@@ -50,7 +50,7 @@ def comparison(study: "Study") -> dict:
         **({"axes": axes} if (axes := _axes(study)) else {}),
         **({"mine": study.config.mine} if study.config.mine else {}),
         **study.config.evaluation.model_dump(mode="json", include=STATISTICS),
-        # A list instead of a mapping, because JSON with sorted keys loses the order of the arms.
+        # JSON is written with sorted keys, so the mapping `methods` loses the order of the arms.
         "order": list(study.methods),
         "reference": study.config.reference,
         "step_trajectories": study.step_trajectories,
@@ -64,7 +64,7 @@ def comparison(study: "Study") -> dict:
 
 
 def _axes(study: "Study") -> list[dict]:
-    """The axes with at least two running arms, in the order of the study's file."""
+    """The axes with at least two arms in the run, in the order of the study's file."""
     rows = []
     for name, arms in study.axis_arms.items():
         axis = study.config.axes[name]

@@ -1,12 +1,12 @@
 """Compute the credit of every assigner in a study on the same rollouts, and measure the agreement.
 
-If the study measures ground truth, the rollouts with ground truth are used, and every method is
-also compared with the ground truth. The agreement tables and the gallery then only show the last
-policy. Otherwise the rollouts are from round 2 of the reference, with the study's first seed.
+If the study measures ground truth, the stage uses the rollouts with ground truth, and also compares
+each method's credit with the ground truth. The agreement tables and the gallery then only show the
+last policy. Without ground truth, the stage uses round 2 of the reference with the first seed.
 
-Learned assigners use the fit on round 1 of their own arm. A study with a single round has no fits:
-learned assigners then distribute credit equally, and without ground truth the rollouts are from
-round 1.
+Learned assigners use the fit on round 1 of their own arm. In a study with a single round, there are
+no fits, so learned assigners distribute credit equally. Without ground truth, such a study uses the
+rollouts of round 1.
 
 Example:
   python -m hgrpo.cli.config configs/studies/bakeoff.yaml --stage credit_agreement \\
@@ -94,7 +94,8 @@ class Arm(Strict):
 class Settings(Playing):
     """The arms to compare, and the settings with which the rollouts were played.
 
-    `updates` maps arms to the settings of their advantages. `truth` is whether ground truth exists.
+    `updates` maps each arm to the settings with which it computes advantages. `truth` is true if
+    the rollouts have ground truth.
     """
 
     play: dict[str, Any]
@@ -122,9 +123,9 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The reference's rollout settings, and the credit of every trained arm with an assigner."""
+    """The reference's rollout settings, and the credit settings of every arm that is compared."""
     reference = study.config.reference
-    # Without the reference the stage cannot run, but the rules still require its settings.
+    # If the run excludes the reference, this stage cannot run, but its rule still needs settings.
     training = study.training.get(reference, study.config.training)
     return {
         **playing(study),
@@ -148,12 +149,12 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def _credited(study: "Study") -> dict[str, "MethodConfig"]:
-    """Trained arms with an assigner; excludes critics, whose credit exists only in training."""
+    """Trained arms with a credit assigner, without arms whose credit comes from a critic."""
     return {name: arm for name, arm in study.methods.items() if arm.train and not arm.uses_critic}
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """Tasks, base, rollouts, the policies that played the rollouts, and all fits.
+    """Tasks, base model, rollouts, the policies that played the rollouts, and all credit fits.
 
     Raises:
         UserError: the reference, which provides the rollouts, is not among the methods.
@@ -187,7 +188,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def outputs(study: "Study") -> dict:
-    """`OUTPUTS`, and the comparison with ground truth if the study measures it."""
+    """`OUTPUTS`, and `TRUTH_OUTPUTS` if the study measures ground truth."""
     return OUTPUTS | (TRUTH_OUTPUTS if study.config.truth else {})
 
 
@@ -261,7 +262,6 @@ def _truth(stored: Path, rollouts: "SharedRollouts") -> "MeasuredTruth":
 
 
 def _fitted(folders: "Sequence[Path]", methods: Mapping[str, str]) -> dict[str, Path]:
-    """Map each method to the folder of its fit, <method>/seed_<s>/round_<r>."""
     by_method = {each.parent.parent.name: each for each in folders}
     for method in by_method.keys() - methods.keys():
         raise UserError(
@@ -272,7 +272,7 @@ def _fitted(folders: "Sequence[Path]", methods: Mapping[str, str]) -> dict[str, 
 
 
 def _context(settings: Settings, paths: Paths, adapter: Path, needs_policy: bool) -> "Context":
-    """Inputs that assigners use in addition to trajectories; `compute` adds the fit."""
+    """The context in which assigners compute credit; `compute` adds the fitted model."""
     from hgrpo.credit.base import Context
 
     context = Context(settings.env.name, cache_dir=paths.cache)
@@ -287,9 +287,9 @@ def _context(settings: Settings, paths: Paths, adapter: Path, needs_policy: bool
 
 
 def _summary(played: "Sequence[Played]", elapsed: float) -> dict:
-    """Totals of the last policy's rollouts, with the duration and report of every computation.
+    """Return totals of the last policy's rollouts, and the time and report of each computation.
 
-    If ground truth exists, `truth` lists the totals for every policy.
+    With ground truth, `truth` lists the totals of every policy's rollouts.
     """
     plan, rollouts = played[-1].plan, played[-1].rollouts
     return {

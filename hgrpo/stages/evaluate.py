@@ -1,8 +1,8 @@
 """Evaluate a policy on the validation and test panels, and write one row per episode.
 
-Trained arms play the validation panel unless `validate_trained` is false. An untrained arm has the
-same policy for all seeds, so it is evaluated only once, as seed 0, with random numbers that depend
-only on panel and temperature.
+Trained arms are evaluated on the validation panel unless `validate_trained` is false. An untrained
+arm has the same policy for all seeds, so it is evaluated only once, as seed 0. All untrained arms
+are evaluated with the same random numbers.
 
 Example:
   python -m hgrpo.cli.config configs/studies/bakeoff.yaml --stage evaluate --method flatGRPO \\
@@ -67,7 +67,7 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """Settings of rollouts and evaluation, without settings that do not apply to the arm."""
+    """Settings of rollouts and evaluation; settings without effect on the arm are omitted."""
     train = study.methods[method].train
     unread = STATISTICS | {"sft_temperatures" if train else "validate_trained"}
     return {
@@ -104,9 +104,9 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     plan = [
         (panel, panels[panel][:size], temperature) for panel, size, temperature in plays(settings)
     ]
-    # Create the output folder first, so that a failure to do so does not waste an evaluation.
+    # Create the output folder before the evaluation, so that an error is raised early.
     with atomic_folder(paths.out) as out:
-        # A trainable policy is required to check engines that do not load saved weights themselves.
+        # Engines that do not load saved weights are checked, which requires a trainable policy.
         load_weights = load_player if settings.engine.engine.plays_saved_weights else load_policy
         policy = load_weights(settings.model, open_base(paths.base), paths.policy)
         capacity = min(evaluation.in_flight, max(len(tasks) for _, tasks, _ in plan))
@@ -136,7 +136,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
 
 def plays(settings: Settings) -> list[tuple[str, int, float]]:
-    """(panel, number of games, temperature) of the arm's evaluations, in order of play."""
+    """List the arm's evaluations, in order, as (panel, number of games, temperature)."""
     evaluation = settings.evaluation
     temperatures = evaluation.temperatures if settings.train else evaluation.sft_temperatures
     sizes = evaluation.panel_sizes
@@ -153,7 +153,7 @@ def _play(
     paths: Paths,
     plan: "Sequence[tuple[str, Sequence[Task], float]]",
 ) -> "pd.DataFrame":
-    """Play each task once for each (panel, tasks, temperature) in `plan`; one row per episode."""
+    """Play the tasks of each (panel, tasks, temperature) in `plan`; return one row per episode."""
     import pandas as pd
 
     from hgrpo.rollout.collector import Collector
@@ -170,7 +170,7 @@ def _play(
             groups = collector.collect(tasks, 1, stream, lambda: bar.update())
             if panel == "test" and temperature == 0:
                 won = sum(trajectory.success for (trajectory,) in groups)
-                # So the monitor shows the success rate before the other temperatures finish.
+                # Show this success rate in the monitor before the other temperatures finish.
                 bar.set_postfix(test=f"{won / len(groups):.3f}")
             head = {"method": job.method, "seed": job.seed, "round": job.round, "panel": panel}
             head["temperature"] = float(temperature)
@@ -179,7 +179,6 @@ def _play(
 
 
 def _episode(trajectory: "Trajectory") -> dict:
-    """A row of episodes.parquet, without the columns of job, panel and temperature."""
     return {
         "task_id": trajectory.task.task_id,
         "content_hash": trajectory.task.content_hash,

@@ -38,7 +38,7 @@ OUTPUTS = {
 RESOURCES: dict[str, int] = {}
 USES = ("env", "expert")
 from_whole_study = file_or_section
-# The ceiling player uses the test panel too, so that its results are comparable with the arms.
+# The ceiling is measured on the test panel, on which the arms are evaluated too.
 _CEILING_PANEL, _CEILING_TASKS = "test", 1000
 
 
@@ -62,7 +62,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The tasks, their panels and, if data files are downloaded, the list of these files."""
+    """The tasks, their panels and, if the environment downloads data files, the list of them."""
     return {"panels": PANELS, "tasks": TASKS, **data_files(study)}
 
 
@@ -157,7 +157,7 @@ def _write(rows: list[dict], path: Path) -> None:
 def success(rows: list[dict], turn_cap: int) -> dict[str, dict]:
     """Success rates within `turn_cap` turns and over whole trajectories, by task type and overall.
 
-    The key `score` is the mean return. Raises UserError if a return is not finite.
+    The key `score` is the mean return. UserError is raised if a return is not finite.
     """
     groups: dict[str, list[dict]] = defaultdict(list)
     for row in rows:
@@ -182,8 +182,8 @@ def progress_and_reward(rows: Sequence[Mapping]) -> dict | None:
             Rows without progress are ignored.
 
     Returns:
-        Number of rows with progress, mean progress and mean return, and Pearson's correlation (None
-        if one of them is constant). None if no row has progress.
+        None if no row has progress. Otherwise, the number of rows with progress, their mean
+        progress and mean return, and Pearson's correlation (None if one of the two is constant).
     """
     import numpy as np
     from scipy.stats import pearsonr
@@ -208,7 +208,7 @@ def _mean(values: list) -> float:
 
 
 def _show_success(title: str, table: dict[str, dict], env: EnvSettings) -> None:
-    print(f"{title}: success within {env.turn_cap} and {env.expert.turn_cap} turns, score")
+    print(f"{title}: success within {env.turn_cap} and {env.expert.turn_cap} turns, and mean score")
     for name, row in table.items():
         print(
             f"  {name:<32}{row['at_turn_cap']:.3f}  {row['at_expert_cap']:.3f}"

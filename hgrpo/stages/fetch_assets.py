@@ -43,7 +43,7 @@ class Paths:
 
 
 def needed(study: "Study") -> bool:
-    """Whether the study requires this stage, because its environment downloads files."""
+    """Whether the study's environment downloads files."""
     return downloads(study)
 
 
@@ -53,7 +53,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """No inputs, because the stage reads no output of another stage."""
+    """No inputs, because this stage does not read files of other stages."""
     return {}
 
 

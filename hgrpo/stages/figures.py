@@ -53,7 +53,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """Episodes, logs, and the turns and sequences of all rounds shown in credit plots."""
+    """Episodes, training logs, and the turns and sequences of the rounds shown in credit plots."""
     return results(study) | {
         "turns": _pictured(study, "turns.parquet"),
         "sequences": _pictured(study, "sequences.parquet"),
@@ -61,7 +61,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def _pictured(study: "Study", name: str) -> list[str]:
-    """Paths of the file `name` in each run's first round; for learned assigners also the last."""
+    """Paths of `name` in the first round of each run and, for learned assigners, the last round."""
     return [
         f"{round_folder('rl', method, seed, round)}/{name}"
         for method, seed, round in trained_rounds(study)
@@ -102,7 +102,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
 
 def read(settings: Settings, paths: Results) -> "tuple[Inputs, pd.DataFrame]":
-    """The study's results, and the logs of the fits that the figures show."""
+    """Read the study's results, and the logs of the credit fits that are shown in figures."""
     from hgrpo.report.inputs import read_inputs
     from hgrpo.report.logs import read_fits, run_of
 

@@ -15,7 +15,7 @@ BASE = {
     "base_summary": "base/summary.json",
 }
 SFT_ADAPTER = "sft/adapter"
-# Seed in the folder name of an evaluation that all seeds share.
+# Seed in the folder name of the evaluation of an untrained arm, which is the same for all seeds.
 EVERY_SEED = 0
 
 
@@ -30,35 +30,35 @@ def downloads(study: "Study") -> bool:
 
 
 def data_files(study: "Study") -> dict[str, str]:
-    """The list of downloaded data files as an input; empty if nothing is downloaded."""
+    """The list of downloaded data files, as an input of a stage; empty if there are none."""
     return {"data": "data/files.json"} if downloads(study) else {}
 
 
 def reference_of(study: "Study") -> str:
-    """Name of the reference; UserError if the run does not include it."""
+    """Name of the reference arm; raises UserError if the run does not include it."""
     name = study.config.reference
     if not study.has_reference:
         raise UserError(
             f"methods: {', '.join(study.methods)}: this target requires rollouts or policies of "
-            f"{name}, the reference; add it to the methods"
+            f"the reference, {name}; add it to the methods"
         )
     return name
 
 
 def policy_folder(method: str, seed: int, round: int) -> str:
-    """Folder of the policy after a round; round 0 is the SFT policy."""
+    """Folder of an arm's policy after a round; for round 0, the folder of the SFT policy."""
     return f"{round_folder('rl', method, seed, round)}/adapter" if round else SFT_ADAPTER
 
 
 def policy_files(study: "Study", folder: str, name: str = "policy") -> dict[str, str]:
-    """Map `name` and `<name>_architecture` to the two files of a policy."""
+    """Map `name` to a policy's weights file, and `<name>_architecture` to its config file."""
     files = ("adapter_model.safetensors", "adapter_config.json")
     weights, card = files if study.model.adapt == "lora" else ("model.safetensors", "config.json")
     return {name: f"{folder}/{weights}", f"{name}_architecture": f"{folder}/{card}"}
 
 
 def fitted_files(study: "Study", method: str, seed: int, round: int) -> dict[str, list[str]]:
-    """Files of the fit that a round uses; empty lists in the first round or without fits."""
+    """Files of the credit fit that a round uses; empty lists if the round uses none."""
     arm = study.methods[method]
     fits = arm.train and arm.credit.declared.fits and round > 1
     folder = round_folder("credit_fit", method, seed, round - 1)
@@ -69,12 +69,12 @@ def fitted_files(study: "Study", method: str, seed: int, round: int) -> dict[str
 
 
 def seeds_of(study: "Study", method: str) -> list[int]:
-    """Seeds of an arm's runs; a single number for untrained arms, which are evaluated once."""
+    """Seeds of an arm's runs; only `EVERY_SEED` for untrained arms, which are evaluated once."""
     return study.config.seeds if study.methods[method].train else [EVERY_SEED]
 
 
 def runs(study: "Study") -> list[tuple[str, int, int]]:
-    """(method, seed, round) of every evaluation; an untrained arm has only round 0."""
+    """List all evaluations as (method, seed, round); untrained arms are evaluated in round 0."""
     return [
         (method, seed, round)
         for method, arm in study.methods.items()
@@ -84,7 +84,7 @@ def runs(study: "Study") -> list[tuple[str, int, int]]:
 
 
 def trained_rounds(study: "Study") -> list[tuple[str, int, int]]:
-    """(method, seed, round) of every round of reinforcement learning."""
+    """List all rounds of reinforcement learning as (method, seed, round)."""
     return [(method, seed, round) for method, seed, round in runs(study) if round]
 
 
@@ -94,7 +94,7 @@ def round_files(study: "Study", name: str) -> list[str]:
 
 
 def fits(study: "Study") -> list[tuple[str, int, int]]:
-    """(method, seed, round) of every fit between rounds; there is none after the last round."""
+    """List all credit fits as (method, seed, round); there is no fit after the last round."""
     return [
         (method, seed, round)
         for method, seed, round in trained_rounds(study)
@@ -103,7 +103,7 @@ def fits(study: "Study") -> list[tuple[str, int, int]]:
 
 
 def fit_logs(study: "Study") -> list[str]:
-    """The log of every fit between rounds."""
+    """Paths of the logs of all credit fits."""
     return [
         f"{round_folder('credit_fit', method, seed, round)}/train_log.json"
         for method, seed, round in fits(study)
@@ -111,13 +111,13 @@ def fit_logs(study: "Study") -> list[str]:
 
 
 def truth_files(study: "Study", name: str) -> list[str]:
-    """Paths of `name` for all rounds with ground truth; empty without the section `truth`."""
+    """Paths of the file `name` for all rounds with ground truth."""
     rounds = study.config.truth.after_rounds if study.config.truth else []
     return [f"truth/round_{round}/{name}" for round in rounds]
 
 
 def gradient_rounds(study: "Study") -> list[tuple[str, int, int]]:
-    """(method, seed, round) of every policy with measured gradients."""
+    """List all policies whose gradients are measured, as (method, seed, round)."""
     rounds = study.config.gradients.after_rounds if study.config.gradients else []
     return [
         (method, seed, round)
@@ -129,12 +129,12 @@ def gradient_rounds(study: "Study") -> list[tuple[str, int, int]]:
 
 
 def gradient_files(study: "Study", name: str) -> list[str]:
-    """Paths of the file `name` for all policies with measured gradients."""
+    """Paths of the file `name` for all policies whose gradients are measured."""
     return [f"{round_folder('gradients', *run)}/{name}" for run in gradient_rounds(study)]
 
 
 def gradient_evaluations(study: "Study") -> list[str]:
-    """Evaluation summaries of all policies with measured gradients, for the gradients page."""
+    """Paths of the evaluation summaries that the gradients page shows."""
     gradients = study.config.gradients
     if not (gradients and gradients.with_validation):
         return []
@@ -146,7 +146,7 @@ def gradient_evaluations(study: "Study") -> list[str]:
 
 
 def episodes(study: "Study", methods: list[str] | None = None) -> list[str]:
-    """Episode files of all evaluations, or only of those of `methods`."""
+    """Paths of the episodes of all evaluations, or only of the evaluations of `methods`."""
     return [
         f"{round_folder('eval', method, seed, round)}/episodes.parquet"
         for method, seed, round in runs(study)

@@ -1,4 +1,4 @@
-"""Write the gradients page: norms by bucket, their slopes, and which loss component dominates.
+"""Write the gradients page: gradient norms by bucket, slopes, and the dominant loss component.
 
 Example:
   snakemake gradients --config study=sokoban_gradients
@@ -33,7 +33,7 @@ class Settings(Strict):
     """The study's name and its trained arms."""
 
     study: str
-    # (name, label, steps per round) of each arm, in the order of the study's file.
+    # One tuple (name, label, steps per round) per arm, in the order of the study's file.
     arms: list[tuple[str, str, int]]
 
 
@@ -50,7 +50,7 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The study's name, and name, label and steps per round of its trained arms."""
+    """The study's name, and the name, label and steps per round of each trained arm."""
     return {
         "study": study.config.name,
         "arms": [

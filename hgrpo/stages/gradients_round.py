@@ -1,9 +1,9 @@
 """Measure the gradient of each component of the loss: task, KL and entropy.
 
 The policy plays groups on the panel `analysis`. The groups are split into buckets by the standard
-deviation of their returns, before and after the rollout filter. For each bucket and loss component,
-the stage measures the norm, noise and direction of the gradient. The policy is not updated. An
-untrained critic is warmed up first, as in training.
+deviation of their returns, once before and once after the rollout filter. For each bucket and loss
+component, the stage measures the norm, noise and direction of the gradient. The policy is not
+updated. An untrained critic is first warmed up, as in training.
 
 Example:
   python -m hgrpo.cli.config configs/studies/sokoban_gradients.yaml --stage gradients_round \\
@@ -80,7 +80,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The same inputs as for a training round that starts from this policy."""
+    """The inputs of a training round that starts from this policy."""
     read = rl_round.inputs(study, Job(job.method, job.seed, job.round + 1))
     policy = policy_folder(job.method, job.seed, job.round)
     home = policy.removesuffix("/adapter")
@@ -149,7 +149,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
 
 def settings_read(settings: Settings) -> dict:
-    """The settings as plain JSON types, without settings that do not affect this stage."""
+    """The settings as plain JSON types; settings that do not affect this stage are omitted."""
     return settings.model_dump(mode="json", exclude={"gradients": _NOT_READ})
 
 
@@ -182,9 +182,9 @@ def _set_up(settings: Settings, job: Job, paths: Paths, inputs: "RoundInputs") -
 
 
 def _measure(after: "Round", prepared: "Prepared", config: GradientsConfig) -> dict[str, "Pass"]:
-    """Inner products of the groups' gradients, before and after the rollout filter.
+    """Inner products between the gradients of groups, before and after the rollout filter.
 
-    If the filter only keeps or drops whole groups, gradients are not computed a second time.
+    If the filter keeps or drops only whole groups, the gradients are not computed again.
     """
     import numpy as np
 
@@ -203,7 +203,7 @@ def _measure(after: "Round", prepared: "Prepared", config: GradientsConfig) -> d
     else:
         second = _products(after, parts, config, "gradients after the filter")
     weights = prepared.chosen.weights[used]
-    # The weights of the filter scale the advantages, but not KL or entropy.
+    # The filter's weights multiply the advantages. The KL and entropy terms are not weighted.
     of_the_task = np.isin(COMPONENTS, ("task", "score"))
     every = np.arange(len(prepared.groups))
     passes = (

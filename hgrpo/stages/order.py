@@ -38,7 +38,7 @@ def belongs_to_an_arm(stage: str) -> bool:
 
 
 def resources_key(stage: str) -> str:
-    """Key in `resources` of a stage: its own name, or the stage that its `RESOURCES` refers to."""
+    """Key of a stage in the section `resources`; a stage can share the key of another stage."""
     resources = load(stage).RESOURCES
     return resources if isinstance(resources, str) else stage
 

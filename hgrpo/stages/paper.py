@@ -1,8 +1,8 @@
 """Write a study's figures and its table of results in the sizes and formats of a paper.
 
 Every figure except the credit plots is written as SVG and PDF, in column width and in page width.
-The table of results is written as LaTeX (column width) and as Markdown, with the headline and
-cautions of the report below it. To convert other tables to LaTeX, use `hgrpo.results`.
+The table of results is written as LaTeX (column width) and as Markdown. The report's headline and
+cautions appear below the table. To convert other tables to LaTeX, use `hgrpo.results`.
 
 Example:
   cd results/bakeoff
@@ -29,7 +29,7 @@ JOB: tuple[str, ...] = ()
 OUTPUTS = {"latex": "results.tex", "markdown": "results.md"}
 RESOURCES = "report"
 USES: tuple[str, ...] = ()
-# Plots that show credit next to whole texts, which are too large for a paper.
+# Figures that are too large for a paper, because they show credit next to whole texts.
 _LEFT_OUT = ("credit", "credit_last_round")
 
 
@@ -61,8 +61,8 @@ def outputs(study: "Study") -> dict:
     """`OUTPUTS`, and every figure of the study in every size and format."""
     from hgrpo.report.names import figure_names
 
-    # Duplicates the file names of `report.paper.save_sizes`, so that planning does not import
-    # matplotlib.
+    # The file names that `report.paper.save_sizes` writes. They are repeated here, because
+    # importing that function would import matplotlib.
     sizes = [f"{size}.{kind}" for size in ("column", "page") for kind in ("svg", "pdf")]
     drawn = figure_names(comparison(study), study.config.rounds)
     pictures = [name for name in drawn if name not in _LEFT_OUT]

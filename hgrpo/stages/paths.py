@@ -1,6 +1,6 @@
-"""Declare the job of a stage, and the files and folders in the options of its command.
+"""Declare a stage's job, and the options of its command that are files and folders.
 
-A stage's `Paths` declares these files and folders as fields. The stage's Snakemake rule and its
+Each of these options is a field of the stage's class `Paths`. The stage's Snakemake rule and its
 command use the same declaration: the rule passes its inputs and outputs as options, and the command
 parses them.
 """
@@ -17,8 +17,8 @@ class Job:
 
     Attributes:
         method: name of the arm; "" if all arms share the job.
-        seed: seed of the run; in stages before the training runs, seed of the environment.
-        round: number of the round, from 1; round 0 is the SFT policy.
+        seed: seed of the run. Stages before the training runs use the environment's seed.
+        round: number of the round, starting at 1. Round 0 denotes the SFT policy.
         code: hash of the job's code, stored with results and checkpoints.
     """
 
@@ -32,16 +32,16 @@ def folder(of: str, description: str, optional: bool = False, many: bool = False
     """A field for the folder that contains a file; with `many`, for the folders of several files.
 
     Args:
-        of: name of the Snakemake input or output that is in the folder.
+        of: name of the Snakemake input or output whose file is in the folder.
         description: help text of the option.
-        optional: whether the option is optional; the default is None, or [] with `many`.
+        optional: whether the option may be omitted. Its value is then None, or [] with `many`.
         many: whether the option takes several folders.
     """
     return _field(of, description, optional, many, parent=True)
 
 
 def file(of: str, description: str, optional: bool = False, many: bool = False) -> Any:
-    """A field for a file; with `many`, for several files; same arguments as `folder`."""
+    """A field for a file or, with `many`, for several files. The arguments are as in `folder`."""
     return _field(of, description, optional, many)
 
 
@@ -69,11 +69,11 @@ def option(declared: Field) -> str:
 
 
 def words(paths: type, files: Mapping[str, str | Sequence[str]]) -> list[str]:
-    """Command-line arguments for `files`, in the order of the fields.
+    """Command-line arguments for `files`, in the order of the fields of `paths`.
 
     Args:
-        paths: a stage's `Paths`.
-        files: name -> file or files, the inputs and outputs of a job.
+        paths: a stage's class `Paths`.
+        files: a job's inputs and outputs; maps each name to a file or a list of files.
     """
     options: list[str] = []
     for declared in fields(paths):
@@ -89,5 +89,5 @@ def words(paths: type, files: Mapping[str, str | Sequence[str]]) -> list[str]:
 
 
 def file_or_section(config: Mapping, job: Job) -> dict:
-    """Convert a --config with the content of a file in configs/envs, which has no key `env`."""
+    """Put the settings in a key `env` if --config is the content of a file in configs/envs."""
     return dict(config) if "env" in config else {"env": config}

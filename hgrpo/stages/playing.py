@@ -28,7 +28,7 @@ class Playing(Strict):
 
 
 def playing(study: "Study") -> dict:
-    """The values of `Playing` in a study, without the environment's expert."""
+    """A study's settings for `Playing`; the environment's section `expert` is omitted."""
     return {
         "env": study.env.model_dump(mode="json", exclude={"expert"}),
         "model": study.model.model_dump(mode="json"),
@@ -37,7 +37,7 @@ def playing(study: "Study") -> dict:
 
 
 def env_maker(env: EnvSettings, assets: Path) -> "Callable[[], TextEnv]":
-    """A factory of environments for the tasks of the stage assets."""
+    """A function that creates an environment for the tasks written by the stage assets."""
     return load(env.name).factory(env, unpacked(assets / "tasks.tar.gz"))
 
 

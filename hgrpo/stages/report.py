@@ -41,9 +41,9 @@ USES: tuple[str, ...] = ()
 
 
 class Settings(Strict):
-    """The keys of `hgrpo.stages.comparison`, and the study's name, description and overrides.
+    """The settings from `comparison`, and the study's name, description and overrides.
 
-    `overridden` maps dotted keys to values from the command line.
+    `overridden` maps each key that was overridden on the command line to its value.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -94,7 +94,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def extras(study: "Study") -> dict:
-    """The credit agreement, optional because measuring ground truth takes long."""
+    """The credit agreement. It is optional, because measuring ground truth takes long."""
     return {"twins": ["credit_agreement/twins.csv"]}
 
 
@@ -162,13 +162,13 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
 
 def supervised(sft: Mapping) -> str:
-    """Hash of the SFT policy's weights, and the user's folder if the adapter was provided."""
+    """The hash of the SFT policy's weights and, if the user provided the adapter, its folder."""
     source = f", taken from {sft['taken_from']}" if "taken_from" in sft else ""
     return f"weights {sft['weights']}{source}" if "weights" in sft else ""
 
 
 def left_out(stages: Mapping[str, Mapping]) -> Sequence[tuple[str, str, int]]:
-    """(stage, reason, count) of tasks and trajectories that were excluded or kept with a note."""
+    """Count tasks and trajectories that were excluded or noted, as (stage, reason, count)."""
     rows = [
         (name, reason, count)
         for name, stage in stages.items()

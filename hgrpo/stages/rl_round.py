@@ -90,7 +90,7 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """Settings of rollouts and training, and the method without its label."""
+    """Settings of rollouts and training, and the method's settings except its label."""
     return {
         **playing(study),
         "training": study.training[method].model_dump(mode="json"),
@@ -99,7 +99,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """Tasks, base, SFT policy, initial policy with optimiser state and critic, and credit fit."""
+    """Tasks, base model, SFT policy, the state of training at the round's start, and credit fit."""
     carries = study.training[job.method].carry_policy and job.round > 1
     before = policy_folder(job.method, job.seed, job.round - 1 if carries else 0)
     return {
@@ -120,7 +120,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def outputs(study: "Study") -> dict:
-    """`OUTPUTS`, and the policy's files, which depend on the model's `adapt`."""
+    """`OUTPUTS`, and the policy's files. Their names depend on the model's setting `adapt`."""
     return {**policy_files(study, "adapter", "adapter"), **OUTPUTS}
 
 
@@ -128,8 +128,8 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     """Run or resume the round, and write its results.
 
     Raises:
-        UserError: an option is out of range, a file is damaged, or training fails. The last
-            finished step is kept.
+        UserError: an option is out of range, a file is damaged, or training fails. The checkpoint
+            of the last finished step is kept.
     """
     from hgrpo.learning.checkpoints import Checkpoints, resume_key
     from hgrpo.learning.ranks import become_ranks, joined_ranks
@@ -155,8 +155,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     ranks = joined_ranks()
     identity = {"settings": settings.model_dump(mode="json"), **asdict(job)}
     key = resume_key(identity, inputs.base, inputs.files())
-    # The first process locks the scratch folder on behalf of all processes. Every process reads the
-    # checkpoints.
+    # Only the first process locks the scratch folder. All processes read the checkpoints in it.
     locked = job_scratch(paths.scratch, paths.out, key)
     shared = nullcontext(scratch_root(paths.scratch, paths.out) / key)
     with locked if ranks.first else shared as scratch:
@@ -201,7 +200,7 @@ def _play(
             bar.set_postfix(_newest(row))
 
         def advance() -> None:
-            # With dynamic sampling, a step may play more trajectories than its minimum.
+            # With dynamic sampling, a step may play more than `per_step` trajectories.
             bar.total = max(bar.total, bar.n + ranks.size)
             bar.update(ranks.size)
 

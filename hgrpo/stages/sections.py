@@ -1,4 +1,4 @@
-"""Validate the settings of an environment, from configs/envs or from the section `env`."""
+"""Validate an environment's settings, given as a file in configs/envs or as a section `env`."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -34,10 +34,10 @@ def _environment(section: object) -> object:
 
 
 class EnvName(Strict):
-    """The name of an environment, for stages that use none of its other settings."""
+    """The name of an environment, for stages that do not use its other settings."""
 
     name: str
 
 
-# The key `name` selects the pydantic model that validates the section.
+# The section's key `name` selects the pydantic model that validates the section.
 Env = Annotated[SerializeAsAny[EnvSettings], BeforeValidator(_environment)]

@@ -37,12 +37,12 @@ OUTPUTS = {"log": "train_log.json", "summary": "summary.json"}
 # Two cores, because all runs wait for this stage.
 RESOURCES = {"mem_mb": 2500, "threads": 2}
 USES: tuple[str, ...] = ()
-# Steps between checkpoints; saving one takes as long as several steps of a tiny model.
+# Minimum time between checkpoints; with a tiny model, saving one takes as long as several steps.
 _SAVE_EVERY_S = 30.0
 
 
 class Settings(Strict):
-    """Settings of the model and its fine-tuning, and the environment's name."""
+    """Settings of the model and of supervised fine-tuning, and the environment's name."""
 
     env: EnvName
     model: ModelConfig
@@ -60,7 +60,7 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The environment's name, the study's model settings and its section `sft`."""
+    """The environment's name, and the study's sections `model` and `sft`."""
     return {
         "env": study.env.model_dump(mode="json", include={"name"}),
         "model": study.model.model_dump(mode="json"),
@@ -69,18 +69,18 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The base and, unless `sft.adapter` is set, the demonstrations."""
+    """The base model and, unless `sft.adapter` is set, the demonstrations."""
     imitates = study.config.sft.adapter is None
     return {**BASE, "trajectories": ["expert/trajectories.parquet"] if imitates else []}
 
 
 def outputs(study: "Study") -> dict[str, str]:
-    """`OUTPUTS`, and the SFT policy's files, which depend on the model's `adapt`."""
+    """`OUTPUTS`, and the SFT policy's files. Their names depend on the model's setting `adapt`."""
     return {**policy_files(study, "adapter", "adapter"), **OUTPUTS}
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Fine-tune the base, or copy the configured adapter."""
+    """Fine-tune the base model, or copy the configured adapter."""
     if settings.sft.adapter is not None:
         _take(settings, job, paths)
     elif paths.expert is None:
@@ -90,7 +90,6 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
 
 def _take(settings: Settings, job: Job, paths: Paths) -> None:
-    """Check and copy the user's adapter, and write an empty log and a summary."""
     from hgrpo.policy.outside_adapter import adapter_digest, take_adapter, trained_on
 
     base, env = open_base(paths.base), settings.env.name
@@ -114,7 +113,6 @@ def _write(out: Path, rows: list[dict], settings: Settings, summary: dict) -> No
 
 
 def _imitate(settings: Settings, job: Job, paths: Paths) -> None:
-    """Fine-tune, or resume from the newest checkpoint; write policy, log and summary."""
     from hgrpo.learning.checkpoints import Checkpoints, resume_key
     from hgrpo.learning.imitation import imitate
     from hgrpo.learning.optimisers import sft_optimisers
@@ -185,7 +183,7 @@ class _Data:
 
 
 def _examples(settings: Settings, paths: Paths, policy: "Policy") -> _Data:
-    """Convert the demonstrations to examples, and hold out whole tasks for validation.
+    """Convert the demonstrations to training and validation examples, split by task.
 
     Raises:
         UserError: at least half of the trajectories are too long for the model, or the training
@@ -195,7 +193,7 @@ def _examples(settings: Settings, paths: Paths, policy: "Policy") -> _Data:
 
     sft = settings.sft
     demonstrations = read_demonstrations(paths.expert)
-    # Hold out whole tasks, so that no validation game occurs in training.
+    # Split by task, so that no task occurs in both training and validation.
     held_out = {
         row["task_id"]
         for row in demonstrations

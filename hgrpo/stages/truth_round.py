@@ -1,9 +1,9 @@
 """Measure the ground-truth advantage of every turn in rollouts of a policy.
 
 The policy is the reference arm's policy after a round, with the study's first seed; round 0 is the
-SFT policy. It plays whole groups on games of the training panel, with a separate random stream. The
-value V before each turn is then estimated from many continuations. A turn's ground-truth advantage
-is V(after) - V(before). A killed job resumes after its last finished group.
+SFT policy. The policy plays whole groups on games of the training panel, with a separate random
+stream. The values V before and after each turn are then estimated from many continuations. A turn's
+ground-truth advantage is V(after) - V(before). A killed job resumes after its last finished group.
 
 Example:
   python -m hgrpo.cli.config configs/studies/bakeoff_plus.yaml --stage truth_round > truth.json
@@ -65,7 +65,7 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """Rollout settings of the reference arm, and settings of the ground truth."""
+    """The rollout settings of the reference arm, and the study's section `truth`."""
     training = study.training.get(study.config.reference, study.config.training)
     truth = study.config.truth or TruthConfig()
     return {
@@ -76,7 +76,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """Tasks, base, and the policy to measure.
+    """Tasks, base model, and the policy to measure.
 
     Raises:
         UserError: the reference is not among the methods.
@@ -86,7 +86,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def run(settings: Settings, job: Job, paths: Paths) -> None:
-    """Play the rollouts, measure all unfinished groups, and write the tables.
+    """Play the rollouts, measure all groups that are not yet measured, and write the tables.
 
     Raises:
         UserError: `--policy` is missing, a file is damaged, or the panel has too few games.

@@ -1,8 +1,8 @@
 """Write a page that shows single trajectories, with turns coloured by the credit of each arm.
 
-The page shows the first trajectories of the given rounds and, if credit was compared with ground
-truth, rollouts with their ground truth. It contains at most 500 trajectories and 16 MB. Snakemake
-passes the first and last round of each run.
+The page shows the first trajectories of the given rounds. If credit was compared with ground truth,
+the page also shows rollouts with ground truth. It contains at most 500 trajectories and 16 MB.
+Snakemake passes the first and last round of each run.
 
 Example:
   cd results/bakeoff
@@ -37,10 +37,10 @@ _MOST_BYTES = 16_000_000
 
 
 class Settings(Strict):
-    """The study's name, the arms' labels, and the rounds with ground truth."""
+    """The study's name, the labels of its arms, and the rounds with ground truth."""
 
     study: str
-    # (name, label) pairs, because JSON with sorted keys loses the order of a mapping.
+    # A list of pairs (name, label), because JSON with sorted keys loses the order of a mapping.
     labels: list[tuple[str, str]]
     seed: int = 0
     truth_rounds: list[int] = Field(default_factory=list)
@@ -59,7 +59,7 @@ class Paths:
 
 
 def from_study(study: "Study", method: str | None = None) -> dict:
-    """The study's name, its arms' labels, and the rounds with ground truth."""
+    """The study's name, the labels of its arms, and the rounds with ground truth."""
     truth = study.config.truth
     return {
         "study": study.config.name,
@@ -80,7 +80,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def extras(study: "Study") -> dict:
-    """Rollouts with ground truth, and their credit; optional because measuring them takes long."""
+    """Optional inputs: rollouts with ground truth, and the credit of their turns."""
     truth = truth_files(study, "truth.parquet")
     return {"truth": truth, "credits": ["credit_agreement/credits.parquet"]} if truth else {}
 

@@ -1,4 +1,4 @@
-"""Export finished jobs to an archive, and import them into another store without overwriting."""
+"""Export finished jobs to an archive, and import them into another store."""
 
 import json
 import re
@@ -18,12 +18,13 @@ from hgrpo.errors import UserError
 from hgrpo.store.entry import HASHED, Record, contents, note_contents, read_made, sha256
 from hgrpo.store.plan import KEY, MADE, STORE, Planned
 
-# Folders of files that several jobs share, named after the part of a record that is their hash.
+# Folders of files that several jobs share. Each file is named after its hash, which is stored in a
+# job's record under the name of the folder.
 _SHARED = ("settings", "code")
 
 
 def pack(jobs: Iterable[Planned], target: Path) -> list[str]:
-    """Write finished jobs and all their ancestors to an archive; return their keys.
+    """Write finished jobs and all their ancestors to an archive; return the keys of all these jobs.
 
     Raises:
         UserError: a job has not finished, or one of its files has changed since the job wrote it.
@@ -45,13 +46,13 @@ def pack(jobs: Iterable[Planned], target: Path) -> list[str]:
                 if not path.is_file() or sha256(path) != digest:
                     raise UserError(f"{path}: the file has changed since its job wrote it")
                 archive.add(path, f"{key}/{name}", filter=without_origin)
-            # Written last, as in the store, because it marks the result as complete.
+            # The record is written last, as in the store, because it marks the result as complete.
             archive.add(STORE / key / MADE, f"{key}/{MADE}", filter=without_origin)
     return keys
 
 
 def with_ancestors(keys: Iterable[str]) -> set[str]:
-    """The keys, and the keys of all their finished ancestors."""
+    """Return `keys`, and the keys of all finished ancestors of these jobs."""
     reached: set[str] = set()
     waiting = list(keys)
     while waiting:
@@ -70,8 +71,8 @@ def unpack(archive: Path) -> tuple[list[str], list[str]]:
         Keys of the imported jobs, and of the jobs that already existed in the store.
 
     Raises:
-        UserError: the archive is damaged or contains no jobs, or a job's inputs differ from those
-            of the job with the same key in the store. In these cases nothing is imported.
+        UserError: the archive is damaged or contains no jobs, or a job's inputs differ from the
+            results in the store with the same keys. In these cases, nothing is imported.
     """
     STORE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".import-", dir=STORE) as scratch:
@@ -103,7 +104,7 @@ def unpack(archive: Path) -> tuple[list[str], list[str]]:
 
 
 def _extract(archive: Path, place: Path) -> None:
-    """Unpack an archive; UserError if it contains files that belong to no result."""
+    """Unpack an archive; raise UserError if it contains files that do not belong to a result."""
     name = re.compile(rf"({KEY}/[^/].*|({'|'.join(_SHARED)})/{KEY}\.json)")
     try:
         with tarfile.open(archive, "r:") as opened:
@@ -122,12 +123,12 @@ def _files(entry: Path) -> set[str]:
 
 
 def _read(entry: Path) -> dict:
-    """The record of an unpacked job; UserError or ValueError if it does not match key or files."""
+    """Read the record of an unpacked job; raise an error if key or files do not match it."""
     made = validate(Record, json.loads((entry / MADE).read_bytes()), entry.name).model_dump()
     if _files(entry) != {*made["files"], MADE}:
-        raise ValueError(f"{entry.name}: its files do not match its record")
+        raise ValueError(f"{entry.name}: the files do not match made.json")
     if not made["key"] == entry.name == settings_digest({part: made[part] for part in HASHED}):
-        raise ValueError(f"{entry.name}: its key does not match its record")
+        raise ValueError(f"{entry.name}: the key does not match made.json")
     for name, digest in made["files"].items():
         if sha256(entry / name) != digest:
             raise ValueError(f"{entry.name}/{name} has changed since its job wrote it")
@@ -135,7 +136,7 @@ def _read(entry: Path) -> dict:
 
 
 def _check_whole(mades: dict[str, dict], place: Path) -> None:
-    """Raise ValueError if a job's ancestor is missing, or its settings or contents were edited."""
+    """Raise ValueError if an ancestor of a job is missing, or if settings or inputs were edited."""
     inputs = [path for made in mades.values() for each in made["inputs"].values() for path in each]
     named = {path.partition("/")[0] for path in inputs} | {path.name for path in place.iterdir()}
     lacking = named - mades.keys() - {*_SHARED}
@@ -146,18 +147,19 @@ def _check_whole(mades: dict[str, dict], place: Path) -> None:
             raise ValueError(f"settings/{path.name}")
     for key, made in mades.items():
         if made["contents"] not in (None, contents(made, place)):
-            raise ValueError(f"{key}: its contents do not match its inputs")
+            raise ValueError(f"{key}: the hash of the inputs' contents is wrong")
 
 
 def _check_inputs(made: dict, archive: Path) -> None:
-    """Raise UserError if the contents of a job's inputs differ from those with the same key here.
+    """Raise UserError if a job's inputs differ from the results in the store with the same keys.
 
-    Two machines can produce different weights from the same settings and code.
+    The results can differ, because two machines can produce different weights from the same
+    settings and code.
     """
     here = contents(made)
     if here is not None and made["contents"] not in (None, here):
         run = " ".join(f"{name} {value}" for name, value in made["job"].items() if value)
         raise UserError(
-            f"{archive}: {made['stage']} {run}: its inputs, such as the SFT policy, differ from "
-            "the results here; import the archive into an empty store"
+            f"{archive}: {made['stage']} {run}: the job's inputs, such as the SFT policy, differ "
+            "from the results in the store; import the archive into an empty store"
         )

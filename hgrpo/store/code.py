@@ -1,10 +1,10 @@
 """Hash the code of a job: its modules and their imports, without comments and docstrings.
 
 Snakemake only compares a stage's shell command, so it cannot detect an edit in a Python module. The
-hash covers the modules of the job's stage, environment, engine, credit assigners and update rule,
-all modules of this checkout that they import (also inside functions), and the data files in the
-same folders. Plug-ins that the job does not use are excluded. A game's `assets.py` and `expert.py`
-are included only for stages that generate tasks or run the expert.
+hash covers the modules of the job's stage, environment, engine, credit assigners and update rule.
+It also covers all modules of this checkout that these modules import, also inside functions, and
+the data files in their packages. A game's `assets.py` and `expert.py` are included only for stages
+that generate tasks or run the expert.
 """
 
 import ast
@@ -22,18 +22,18 @@ from hgrpo.formulas import kinds as rule_kinds
 from hgrpo.stages.order import load
 
 PACKAGE = Path(__file__).resolve().parent.parent
-# Modules that affect jobs only through settings and inputs, that only record where a job ran, or
-# that run in no job.
+# These modules are excluded. They affect a job only through its settings and inputs, only record
+# where a job ran, or are not used by any job.
 _SKIPPED = {f"hgrpo.stages.{name}" for name in ("comparison", "files", "order", "paths")}
 _SKIPPED |= {"hgrpo.provenance", "hgrpo.games.gym"}
-# Modules of a game that are not required for play; stages that use them list them in USES.
+# Modules of a game that are not needed to play it. Stages that use such a module list it in USES.
 _PARTS = ("assets", "expert")
 _PART = re.compile(rf"hgrpo\.games\.\w+\.({'|'.join(_PARTS)})")
 _POSITIONS = ("lineno", "col_offset", "end_lineno", "end_col_offset", "ctx", "type_ignores")
 
 
 def roots(stage: str, settings: Mapping) -> list[str]:
-    """The entry modules of a job: its stage, and the plug-ins in its settings."""
+    """The modules with which a job starts: its stage, and the plug-ins named in its settings."""
     module = load(stage)
     method = settings.get("method") or {}
     sections = [settings, method, *settings.get("methods", ())] if "credit" in module.USES else []
@@ -51,9 +51,9 @@ def roots(stage: str, settings: Mapping) -> list[str]:
 
 
 def code_hash(modules: Iterable[str], skip: Collection[str] = ()) -> str:
-    """Hash (16 hex digits) of modules, their imports, and the data files beside them.
+    """Hash modules, all modules that they import, and their data files, to 16 hex digits.
 
-    `skip` lists modules to exclude, together with modules that only they import.
+    Modules in `skip` are excluded, and so are modules that are imported only by those.
 
     Raises:
         UserError: a module is not valid Python.
@@ -65,7 +65,7 @@ def code_hash(modules: Iterable[str], skip: Collection[str] = ()) -> str:
 def closure(
     modules: Iterable[str], package: Path = PACKAGE, skip: Collection[str] = ()
 ) -> dict[str, str]:
-    """Map `modules`, all modules that they import, and data files in their folders to hashes."""
+    """Hash `modules`, all modules that they import, and their data files; return hashes by name."""
     hashes: dict[str, str] = {}
     waiting = list(modules)
     while waiting:
@@ -81,7 +81,6 @@ def closure(
 
 
 def _read(name: str, path: Path, package: Path) -> tuple[str, list[str]]:
-    """The hash of a module, and the names of the modules that it imports."""
     state = path.stat()
     return _parsed(name, path, package, state.st_size, state.st_mtime_ns)
 
@@ -107,7 +106,7 @@ def _parsed(name: str, path: Path, package: Path, *state: int) -> tuple[str, lis
 
 
 def _write(node: object, text: list[str], imports: set[str], within: str) -> None:
-    """Append a syntax tree to `text`; unlike `ast.dump`, the same for all versions of Python."""
+    """Append a syntax tree to `text`, in a format that is the same for all versions of Python."""
     if isinstance(node, list):
         for each in node:
             if not _is_unread(each):
@@ -130,7 +129,7 @@ def _write(node: object, text: list[str], imports: set[str], within: str) -> Non
 
 
 def _is_unread(statement: object) -> bool:
-    """Whether a node is a docstring, a setting's description, or an import for type checking."""
+    """Whether a node is a docstring, a field's description, or a block `if TYPE_CHECKING`."""
     if isinstance(statement, ast.keyword) and statement.arg == "description":
         return True
     if isinstance(statement, ast.If) and not statement.orelse:
@@ -157,7 +156,7 @@ def _data_files(folder: Path) -> list[Path]:
 
 @functools.cache
 def _listing(folder: Path, changed: int) -> tuple[list[Path], list[Path]]:
-    """Data files and data folders in a folder; cached until its change time (ns) differs."""
+    """Data files and data folders in a folder, cached by the folder's modification time in ns."""
     paths = [path for path in sorted(folder.iterdir()) if path.name.strip("~.") == path.name]
     files = [path for path in paths if path.is_file() and path.suffix not in {".py", ".pyc"}]
     inner = [path for path in paths if path.is_dir() and path.name != "__pycache__"]

@@ -1,4 +1,4 @@
-"""Explain why a job reruns, by comparing its result with a plan or with an older result."""
+"""Explain why a job runs again, by comparing its result with the plan or with an older result."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,10 +16,10 @@ _MOST = 3
 
 
 def differences(plan: Plan, planned: Planned, records: Mapping[str, Mapping]) -> str:
-    """Changes since the result linked in results/<study>, or else since the study's newest result.
+    """Describe which settings, modules and inputs of a job have changed since an older result.
 
-    Returns:
-        The changed settings, modules and inputs; "never ran" if `records` contain no older result.
+    The older result is the one linked in results/<study> or, without a link, the newest result of
+    the study in `records`. Without an older result, the text is "never ran".
     """
     keys = [key for name in names_of(planned) if (key := key_of(Path(plan.root, name)))]
     if planned.key in keys:
@@ -35,7 +35,7 @@ def differences(plan: Plan, planned: Planned, records: Mapping[str, Mapping]) ->
 
 
 def newest(planned: Planned, records: Iterable[Mapping], study: str | None = None) -> dict | None:
-    """The newest older result of a job; with `study`, only results that this study made."""
+    """The newest record of a job in `records`; with `study`, only among results of this study."""
     job = vars(planned.job).items()
     same = [m for m in records if m["stage"] == planned.stage and m["job"].items() <= job]
     same = [m for m in same if study in (None, m.get("study"))]
@@ -43,18 +43,18 @@ def newest(planned: Planned, records: Iterable[Mapping], study: str | None = Non
 
 
 def as_planned(made: Mapping) -> Planned:
-    """The job of a record, without its files."""
+    """Convert a record to a job; its inputs and outputs are left empty."""
     return Planned(made["stage"], Job(**made["job"]), made["key"], "", {}, {})
 
 
 def causes(
     old: Mapping, new: Mapping, records: Mapping[str, Mapping]
 ) -> Iterator[tuple[Mapping, Mapping, str]]:
-    """Yield the differences between two results, then between the inputs that led to them.
+    """Yield the differences between two results, and then between their ancestors.
 
     Yields:
-        An older record, a newer record, and the reasons. A pair of ancestors is skipped if only
-        their inputs differ.
+        The older record, the newer record, and the reasons for the difference. A pair of ancestors
+        is skipped if only the inputs differ.
     """
     pairs = [(old["key"], new["key"])]
     for keys in pairs:
@@ -73,7 +73,7 @@ def causes(
 def _changed(
     before: Mapping, after: Mapping, settings: Callable[[], dict], code: Callable[[], dict]
 ) -> Iterator[str]:
-    """Reasons why two keys differ; `settings` and `code` return the mappings for `after`."""
+    """Yield reasons why two keys differ; `settings` and `code` return the contents for `after`."""
     if before["settings"] != after["settings"]:
         yield f"settings: {_few([*_edits(_read('settings', before['settings']), settings())])}"
     if before["code"] != after["code"]:
@@ -95,13 +95,13 @@ def sources(made: Mapping) -> dict[str, str]:
 
 
 def _read(part: str, digest: str) -> dict:
-    """The settings or module hashes stored under a digest; empty if the file is missing."""
+    """Read the settings or module hashes with this digest; empty if the file is missing."""
     file = STORE / part / f"{digest}.json"
     return json.loads(file.read_bytes()) if file.is_file() else {}
 
 
 def _edits(before: Mapping, after: Mapping) -> Iterator[str]:
-    """Describe changed keys: added or removed sections and entries, else old and new value."""
+    """Describe each changed key: what was added or removed, or else the old and new value."""
     olds = changes(after, before)
     for key, new in changes(before, after).items():
         old, edits = olds[key], []

@@ -1,4 +1,4 @@
-"""A finished job's folder in the store: its record, and the links to it."""
+"""The folder of a finished job in the store: the job's record, and links to the folder."""
 
 import contextlib
 import datetime
@@ -28,7 +28,7 @@ from hgrpo.store.plan import KEY, MADE, STORE, Plan, Planned, flat
 JOB_FILE, PLAN = "job.json", "plan.json"
 # The parts of a record that are hashed into the key.
 HASHED = ("stage", "settings", "code", "user_files", "job", "inputs")
-# Index of finished jobs: one file per job, named after the hash of its settings and input contents.
+# Index of finished jobs, with one file per job. The file's name is the result of `contents`.
 _SAME = STORE / "same"
 _Hash = Annotated[str, StringConstraints(pattern=f"^{KEY}$")]
 
@@ -60,7 +60,7 @@ class Record(BaseModel, extra="allow"):
 
 
 def write_job(plan: Plan, planned: Planned, words: list[str]) -> Path:
-    """Write a job's settings, code hashes, inputs and options; return the path of its job.json.
+    """Write a job's settings, code hashes, inputs and options; return the path of job.json.
 
     The settings are stored in a separate file, because all jobs of an arm share them.
     """
@@ -78,9 +78,9 @@ def write_job(plan: Plan, planned: Planned, words: list[str]) -> Path:
 
 
 def take_equal(job: Mapping, entry: Path) -> bool:
-    """Copy the results of a finished job with identical input contents, if one exists.
+    """Copy the results of a finished job with the same settings and input contents, if one exists.
 
-    Its key differs if an earlier stage was edited but its outputs remained the same.
+    The two jobs have different keys if an earlier stage was edited but its outputs did not change.
     """
     same = _SAME / (contents(job) or "")
     twin = STORE / same.read_text(encoding="utf-8").strip() if same.is_file() else entry
@@ -100,7 +100,7 @@ def take_equal(job: Mapping, entry: Path) -> bool:
 
 
 def record(job: Mapping, entry: Path, began: float) -> None:
-    """Write made.json: a job's key and inputs, hashes of its files, and when and where it ran.
+    """Write made.json, with a job's key and inputs, the hashes of its files, and time and machine.
 
     Args:
         job: the content of job.json.
@@ -122,14 +122,14 @@ def _write_made(job: Mapping, entry: Path, files: Mapping[str, str], more: Mappi
 
 
 def note_contents(made: Mapping) -> None:
-    """Add a result to the index by input contents, which `take_equal` searches."""
+    """Add a result to the index that `take_equal` searches."""
     if made["contents"]:
         with atomic_file(_SAME / made["contents"]) as path:
             path.write_text(f"{made['key']}\n", encoding="utf-8")
 
 
 def contents(job: Mapping, unpacked: Path = STORE) -> str | None:
-    """Hash a job like its key, but with the contents of its inputs; None if an input is missing.
+    """Hash a job with its inputs' contents instead of their keys; None if an input is missing.
 
     Inputs that are not in the folder `unpacked` are read from the store.
 
@@ -161,7 +161,7 @@ def _digest_of(path: str, unpacked: Path) -> str:
 
 
 def read_made(entry: Path) -> dict:
-    """The record of a finished job; UserError if it is missing or damaged."""
+    """Read the record of a finished job; raise UserError if it is missing or damaged."""
     try:
         return validate(Record, json.loads((entry / MADE).read_bytes()), MADE).model_dump()
     except FileNotFoundError:
@@ -178,7 +178,7 @@ def made_entries() -> Iterator[Path]:
 
 
 def key_of(link: Path) -> str | None:
-    """The key of the result behind a link below results/<study>; None for other paths."""
+    """The key of the result to which a link in results/<study> leads; None for other paths."""
     parts = link.readlink().parts if link.is_symlink() else ()
     return parts[parts.index(STORE.name) + 1] if STORE.name in parts else None
 
@@ -248,7 +248,7 @@ def names_of(planned: Planned) -> list[str]:
 
 
 def linked_names(stage: str, job: Job, files: Iterable[str]) -> list[str]:
-    """Paths of a job's links: the job's folder, or its files if several stages share the folder."""
+    """Paths of a job's links: its folder, or each of its files if stages share the folder."""
     folder = load(stage).FOLDER.format(**vars(job))
     if folder not in ("", "report"):
         return [folder]
@@ -283,7 +283,7 @@ def _write(path: Path, content: object) -> None:
 
 
 def read_plan(results: Path) -> list[Planned]:
-    """The jobs of the newest run of results/<study>, without their files.
+    """The jobs of the newest run of results/<study>; their inputs and outputs are left empty.
 
     Raises:
         UserError: there is no plan.json, or it is damaged.

@@ -52,11 +52,11 @@ class Planned:
 
     Attributes:
         stage: name of the stage.
-        job: method, seed and round; default values if the stage does not use them.
+        job: method, seed and round. A value that the stage does not use has its default.
         key: hash of `Plan.preimage`.
         folder: results/store/<key>/<folder below results/<study>>.
-        inputs: name -> file or files in the store.
-        outputs: name -> file or files in the store.
+        inputs: maps the name of each input to a file or a list of files in the store.
+        outputs: maps the name of each output to a file or a list of files in the store.
     """
 
     stage: str
@@ -86,7 +86,7 @@ class Planned:
 
     @property
     def made(self) -> bool:
-        """Whether the job has finished, either here or, for imported results, elsewhere."""
+        """Whether the job has finished. Imported results also count as finished."""
         return (self.entry / MADE).is_file()
 
     @property
@@ -115,7 +115,7 @@ class Plan:
         for stage in stages_of(self.study):
             yield from (self.find(stage, *each) for each in jobs_of(self.study, stage))
         for stage in sorted(ASKED_FOR, key=STAGES.index) if asked_for else ():
-            # Skip a stage whose inputs no job of this study makes, e.g. without the reference.
+            # Skip a stage if no job makes its inputs, e.g. because the run excludes the reference.
             with contextlib.suppress(UserError):
                 yield from [self.find(stage, *each) for each in jobs_of(self.study, stage)]
 
@@ -123,8 +123,8 @@ class Plan:
         """The jobs that a run would start, in the order of the stages.
 
         Args:
-            goals: jobs to finish; by default the report.
-            again: whether finished jobs also start.
+            goals: jobs to finish. The default is the report.
+            again: whether to run finished jobs again.
         """
         reached: dict[Planned, None] = {}
         waiting = [*goals] or [self.find("report")]
@@ -137,7 +137,7 @@ class Plan:
         return [each for each in self.jobs() if each in reached]
 
     def stored(self, path: str) -> str:
-        """The path of a file in the store; `path` is its path relative to results/<study>.
+        """Path in the store of the file with the path `path` relative to results/<study>.
 
         Raises:
             UserError: no job of the study makes the file.
@@ -157,7 +157,7 @@ class Plan:
         }
 
     def find(self, stage: str, method: str = "", seed: int = 0, round: int = 0) -> Planned:
-        """A job of the study; seed and round are 0 if the stage does not use them."""
+        """Return a job of the study; if the stage does not use seed or round, pass 0."""
         return self._planned(stage, method, seed, round)
 
     def _make(self, stage: str, method: str, seed: int, round: int) -> Planned:
@@ -172,7 +172,7 @@ class Plan:
         return Planned(stage, job, key, folder, inputs, outputs)
 
     def _extras(self, files: Files) -> dict[str, str | list[str]]:
-        """Optional inputs, if all of them exist; a run does not create them for this job."""
+        """Optional inputs of a job. They are used only if all of them already exist."""
         try:
             stored = self._all_stored(files)
         except UserError:  # the study has no job that makes them
@@ -186,7 +186,7 @@ class Plan:
         }
 
     def maker(self, path: str) -> Planned:
-        """Return the job that makes a file; the argument and the errors are as in `stored`."""
+        """Return the job that makes a file; argument and errors are the same as in `stored`."""
         parts = path.split("/")
         for place in (path, "/".join(parts[:2]) + "/", "/".join(parts[:4]) + "/"):
             if place in self._makers and path.startswith(place):
@@ -195,7 +195,7 @@ class Plan:
 
     @functools.cached_property
     def _makers(self) -> dict[str, tuple[str, *tuple[str | int, ...]]]:
-        """Map folders of rounds, and files of stages with a single job, to arguments of `find`."""
+        """Map each folder of a round, and each file of a one-job stage, to arguments of `find`."""
         makers = {}
         for stage in STAGES:
             folder = load(stage).FOLDER
@@ -211,7 +211,7 @@ class Plan:
         return json.loads(as_json(load(stage).from_study(self.study, method)))
 
     def _parts(self, stage: str, method: str | None) -> dict:
-        """The part of `preimage` shared by all jobs of a stage and an arm."""
+        """The part of `preimage` that is the same for all jobs of a stage and arm."""
         settings = self.settings(stage, method)
         return {
             "settings": settings_digest(settings),
@@ -221,7 +221,7 @@ class Plan:
 
 
 def beside(stage: str, folder: str) -> str:
-    """The common path of a job's log and progress files, without the suffix."""
+    """The path of a job's log and of its progress file, without the suffix."""
     return folder if load(stage).FOLDER else f"{folder}/{stage}"
 
 
@@ -234,7 +234,7 @@ def stages_of(study: Study) -> list[str]:
 
 
 def jobs_of(study: Study, stage: str) -> list[tuple[str, int, int]]:
-    """(method, seed, round) of every job of a stage; "" or 0 if the stage does not use them."""
+    """List the jobs of a stage as (method, seed, round); unused values are "" or 0."""
     if stage in _OF_ARMS:
         return _OF_ARMS[stage](study)
     if stage != "truth_round":
@@ -244,7 +244,7 @@ def jobs_of(study: Study, stage: str) -> list[tuple[str, int, int]]:
 
 
 def outputs_of(stage: str, study: Study) -> Files:
-    """Map output names to the file or files, relative to the stage's folder."""
+    """Map the name of each output to its file or files, relative to the stage's folder."""
     module = load(stage)
     return module.outputs(study) if "outputs" in vars(module) else module.OUTPUTS
 
@@ -259,15 +259,15 @@ def below(folder: str, files: Files) -> dict[str, str | list[str]]:
 
 
 def flat(files: Files) -> list[str]:
-    """All files of a mapping name -> file or files."""
+    """List all files in a mapping from names to a file or a list of files."""
     return [path for each in files.values() for path in ([each] if isinstance(each, str) else each)]
 
 
 def user_digest(study: Study, stage: str, results: Path) -> str | None:
-    """Digest of the user's files that a stage reads; None if it reads none.
+    """Digest of the user's files that a stage reads; None if the stage reads none.
 
-    If the files are missing, the digest that the stage recorded in `results` is used. Therefore
-    finished results can be copied without the user's games or model, and no job reruns.
+    If the files are missing, the digest that the stage recorded in `results` is returned. Finished
+    results can therefore be copied without the user's games or model, and no job runs again.
     """
     if stage in ("assets", "expert"):
         name = {"assets": "assets/manifest.json", "expert": "expert/summary.json"}[stage]
@@ -276,7 +276,7 @@ def user_digest(study: Study, stage: str, results: Path) -> str | None:
         except (UserError, OSError):
             return _recorded(results / name, "user_files")
     if stage == "base" and study.model.path is not None:
-        # Imported here, because only studies with a model folder require the packages for weights.
+        # This import requires packages for weights, which other studies do not need.
         from hgrpo.base_model.digest import source_digest
 
         return source_digest(study.model.path, results / "base")

@@ -1,4 +1,4 @@
-"""Read the arms of a study: its methods, its variants and the arms of its axes."""
+"""Read the arms of a study: its methods, variants, and the arms of its axes."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -19,10 +19,10 @@ Arm = tuple[MethodConfig, TrainingConfig]
 def read_arms(
     config: StudyConfig, files: NamedFiles, listed: Collection[str], path: Path
 ) -> tuple[dict[str, Arm], Collection[str]]:
-    """Read all variants, arms of axes and methods; also return the names of the axes' arms.
+    """Read all methods, variants and arms of axes; also return the names of the arms of axes.
 
-    Variants and arms of axes are validated even if they do not run. The methods `listed` in the
-    study's file are also read in any case, because the arms of axes are compared with them.
+    Variants and arms of axes are validated even if they do not run. In a study with axes, all
+    methods `listed` in its file are read, because the arms of axes are compared with them.
     """
     where, plain = str(path), NamedFiles(files.configs)
     arms: dict[str, Arm] = {}
@@ -54,17 +54,17 @@ def _variant(variant: Variant, name: str, files: NamedFiles, where: str) -> Meth
     changes = variant.model_extra or {}
     file = files.configs / "methods" / f"{name}.yaml"
     if file.is_file():
-        raise UserError(f"{where}: {file} already has this name; choose another")
+        raise UserError(f"{where}: {file} already has this name; rename the variant")
     if "name" in changes:
         raise UserError(f"{where}.name: not allowed; a variant's name is its key, {name!r}")
     return validate(MethodConfig, _changed(base, credit, changes) | {"name": name}, where)
 
 
 def _changed(base: dict, credit: CreditConfig, changes: Mapping[str, object]) -> dict:
-    """The method `base`, whose credit section is `credit`, with a variant's changes merged in.
+    """Merge a variant's changes into the method `base`, whose credit section is `credit`.
 
-    The base method's label is dropped. If the variant changes the kind of credit, the settings of
-    the old kind are dropped, and so is `alpha` if the old kind required a certain value of it.
+    The label of `base` is dropped. If the variant changes the kind of credit, the settings of the
+    old kind are dropped. In this case, `alpha` is also dropped if the old kind required its value.
     """
     left_out = {"label"}
     new = changes.get("credit")

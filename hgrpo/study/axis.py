@@ -20,10 +20,10 @@ _WORD = re.compile(r"[A-Za-z0-9._-]+")
 
 
 class Axis(Strict):
-    """Arms that differ in the value of one key; `snakemake <axis>_sweep` runs only these.
+    """Arms that differ in the value of one key; `snakemake <axis>_sweep` runs only these arms.
 
-    The arm for a value is named `<axis>_<value>`, such as `kl_0.01`. If an identical arm exists in
-    `methods` or in an earlier axis, that arm is used instead of a new one.
+    The arm for a value is named `<axis>_<value>`, such as `kl_0.01`. If `methods` or an earlier
+    axis contains an identical arm, the axis uses this arm instead of a new one.
     """
 
     of: Name = Field(description="the base method of the arms: name of a file in configs/methods")
@@ -67,7 +67,7 @@ class Axis(Strict):
             if key in self.fixed:
                 raise ValueError(f"fixed: `{key}` is not allowed; the axis sets it for its arms")
         if _holds(self.fixed, self.key.split(".")):
-            raise ValueError(f"fixed: `{self.key}` is not allowed; `values` already sets this key")
+            raise ValueError(f"fixed: `{self.key}` is not allowed; it is the axis's `key`")
         if self.without is not None and not isinstance(_read(self.without), str):
             raise ValueError(f"without: {self.without}: expected a word, such as `none`")
         if self.without is not None and self.key.count(".") < 2:
@@ -83,11 +83,11 @@ class Axis(Strict):
         return self.key.rpartition(".")[0]
 
     def is_without(self, value: Value) -> bool:
-        """Whether the value stands for setting the key's section to null."""
+        """Whether the arm for this value sets the key's section to null."""
         return self.without is not None and value == self.without
 
     def changes(self, value: Value) -> dict:
-        """The changes that turn the method `of` into the arm for a value."""
+        """The changes to the method `of` that define the arm for a value."""
         key, change = (self.section, None) if self.is_without(value) else (self.key, value)
         for name in reversed(key.split(".")):
             change = {name: change}
@@ -95,7 +95,7 @@ class Axis(Strict):
 
 
 def read_axis(section: object) -> object:
-    """Validate the section of an axis; SectionError if it is invalid."""
+    """Validate the section of an axis; raise SectionError if it is invalid."""
     if not isinstance(section, Mapping):
         return section
     try:
@@ -122,7 +122,7 @@ def target(axis: str) -> str:
 
 
 def _read(value: object) -> Value:
-    """Validate a value; text is parsed, because the command line passes numbers as text."""
+    """Validate a value. Text is parsed, because numbers on the command line arrive as text."""
     if isinstance(value, str):
         value = _number_or_word(value)
     if not isinstance(value, Value):
@@ -144,7 +144,6 @@ def _number_or_word(text: str) -> Value:
 
 
 def _holds(section: object, names: list[str]) -> bool:
-    """Whether a nested mapping has the key with the path `names`."""
     for name in names:
         if not isinstance(section, dict) or name not in section:
             return False

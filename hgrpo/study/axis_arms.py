@@ -1,7 +1,7 @@
 """Create and check the arms of a study's axes, and detect identical arms.
 
-An arm is defined like a variant, by its changes to a method. To later stages it is an ordinary
-method.
+An arm of an axis is defined by changes to a method, as a variant is. Later stages treat such an arm
+as an ordinary method.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ def arms_of_axes(
         where: path of the study's file, for messages.
 
     Raises:
-        UserError: two arms have the same name, or an axis's target has the name of a study.
+        UserError: two arms have the same name, or the target `<axis>_sweep` is the name of a study.
     """
     arms: dict[str, tuple[str, dict]] = {}
     owners = dict.fromkeys(variants, "variants")
@@ -49,11 +49,11 @@ def arms_of_axes(
 
 
 def check_axes(axes: Mapping[str, Axis], arms: Mapping[str, Mapping], where: str) -> None:
-    """Raise UserError if an axis's arms are untrained, identical, or differ in another key.
+    """Raise UserError if arms of an axis are untrained, identical, or differ in other keys.
 
     Args:
         axes: the study's axes by name.
-        arms: arm -> its resolved settings, as in `Study.resolved`.
+        arms: maps each arm to its resolved settings, as in `Study.resolved`.
         where: path of the study's file, for messages.
     """
     for axis, settings in axes.items():
@@ -80,9 +80,9 @@ def check_axes(axes: Mapping[str, Axis], arms: Mapping[str, Mapping], where: str
 
 
 def _compared(axis: str, settings: Axis) -> list[tuple[str, str, str]]:
-    """Pairs of arms to check, each with the only key in which the two may differ."""
+    """Pairs of arms to check, each with the only key in which the two arms may differ."""
     first = next(value for value in settings.values if not settings.is_without(value))
-    # An arm whose section is null also differs in the other keys of the section.
+    # If an arm sets the section to null, the arms may differ in all keys of the section.
     return [
         (
             arm_name(axis, first),
@@ -97,10 +97,10 @@ def _compared(axis: str, settings: Axis) -> list[tuple[str, str, str]]:
 def shared_points(
     axes: Mapping[str, Axis], listed: Iterable[str], arms: Mapping[str, Mapping]
 ) -> dict[str, str]:
-    """Map every arm of an axis to the identical arm that is run for it, or to itself.
+    """Map every arm of an axis to the arm that is run instead, or to itself.
 
-    Identical arms are run once: as the method in the study's file if there is one, or else as the
-    arm of the first axis.
+    Identical arms are run only once: as a method in the study's file if it is identical, or else as
+    the arm of the first axis.
 
     Args:
         axes: the study's axes by name.
@@ -117,7 +117,7 @@ def shared_points(
 
 
 def members(axes: Mapping[str, Axis], run_as: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Map axis and value (as text) to the arm that is run; `run_as` is from `shared_points`."""
+    """Map each axis and value (as text) to its arm in the run; see `shared_points` for `run_as`."""
     return {
         axis: {as_text(value): run_as[arm_name(axis, value)] for value in settings.values}
         for axis, settings in axes.items()
@@ -125,5 +125,5 @@ def members(axes: Mapping[str, Axis], run_as: Mapping[str, str]) -> dict[str, di
 
 
 def differing(one: Mapping, other: Mapping) -> list[str]:
-    """The dotted keys in which the settings of two arms differ, except name and label."""
+    """The dotted keys, except name and label, in which the settings of two arms differ."""
     return [key for key in changes(one, other) if key not in ("name", "label")]

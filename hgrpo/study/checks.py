@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def check(study: "Study", path: Path) -> None:
-    """Raise UserError, with file and key, if the parts of a study are inconsistent.
+    """Raise UserError if the parts of a study are inconsistent.
 
     `path` is the path of the study's file, for messages.
     """
@@ -101,13 +101,12 @@ def _check_gates(study: "Study", path: Path) -> None:
     gated = [gate.arm for gate in config.evaluation.gates]
     if config.reference in gated:
         raise UserError(f"{path}: evaluation.gates: {config.reference} is the reference itself")
-    # If the command line changed the arms, gates of missing arms are allowed and stay undecided.
+    # If the command line changed the arms, gates of missing arms are allowed. They stay undecided.
     if not _has_other_arms(study):
         _check_known("evaluation.gates", gated, [*config.methods, *config.variants], path)
 
 
 def _has_other_arms(study: "Study") -> bool:
-    """Whether command-line overrides changed the set of arms."""
     changed = {key if key == "methods" else key.split(".")[0] for key in study.overridden}
     return not changed.isdisjoint({"methods", "axes", "axes_of"})
 
@@ -141,8 +140,8 @@ def _check_gradients(study: "Study", path: Path) -> None:
     _check_played(study, path, "gradients", gradients.after_rounds)
     if gradients.with_validation and not study.config.evaluation.validate_trained:
         raise UserError(
-            f"{path}: gradients.with_validation: requires evaluation.validate_trained: true, so "
-            "that trained policies play the validation panel"
+            f"{path}: gradients.with_validation: requires evaluation.validate_trained: true, to "
+            "evaluate trained policies on the validation panel"
         )
     for name, method in study.methods.items():
         if method.train and method.objective.rule not in ("PPOClip", "DualClip"):

@@ -1,4 +1,4 @@
-"""Read the environment, model and method files of a study, and apply overrides."""
+"""Read a study's environment, model and method files, and apply command-line overrides."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -25,8 +25,8 @@ _MAKE = {
 class NamedFiles:
     """The config files in `configs`, with command-line overrides.
 
-    `typed` maps "env", "model" or "methods.<name>" to overridden keys and their values. Applied
-    overrides are added to `overridden`.
+    `typed` maps "env", "model" and "methods.<name>" to mappings from overridden keys to values.
+    `overridden` contains the overrides that have been applied so far.
     """
 
     configs: Path
@@ -36,10 +36,10 @@ class NamedFiles:
     def read(self, kind: str, name: str, where: str, also: Iterable[str] = ()) -> Any:
         """Read the settings in a file; `kind` is "env", "model" or "method".
 
-        `where` is the key that contains the name, for messages; `also` are more names to suggest.
+        Error messages contain `where`, the key with the name, and can suggest names in `also`.
 
         Raises:
-            UserError: the file is missing or invalid; one line per mistake.
+            UserError: the file is missing or invalid; the message has one line per mistake.
         """
         content, source = named(self.configs / f"{kind}s", name, where, also)
         if kind != "env":  # in an env file, `name` is the name of the game

@@ -1,8 +1,8 @@
 """Parse command-line overrides of a study and of its environment, model and method files.
 
-All keys of the resolved study except names can be overridden: `seeds`, or nested keys with dots,
+All keys of the resolved study except names can be overridden. Examples are `seeds`, and nested keys
 such as `training.lr`, `env.turn_cap`, `model.system` and `methods.Vine.credit.continuations`.
-Snakemake allows no dots in keys of `--config`, so these assignments are passed in the key `set`:
+Snakemake does not allow dots in keys of `--config`, so nested keys are assigned in the key `set`:
 
     snakemake --config study=bakeoff seeds=11,23 set="training.lr=1e-4 evaluation.test_games=100"
 """
@@ -23,7 +23,7 @@ OF_THE_RUN = ("study",)
 # Sections of the resolved study that come from other files.
 NAMED = ("env", "model", "methods")
 _KEY = re.compile(r"\w[\w-]*(\.[\w-]+)*")
-# An assignment extends to the start of the next one; it may contain blanks and quoted text.
+# An assignment ends where the next one begins. It may contain blanks and quoted text.
 _ASSIGNMENT = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'[^']*'|\S|\s+(?!\s|\w[\w.-]*=))+""")
 
 
@@ -55,8 +55,8 @@ def parse_overrides(
     """Parse overrides into nested sections with typed values.
 
     Args:
-        overrides: keys, possibly with dots, and their values from the command line. Items of a list
-            in text are separated by commas or blanks ("11,23 31").
+        overrides: maps keys, possibly with dots, to values from the command line. If a list is
+            given as text, commas or blanks separate its items ("11,23 31").
         model: the pydantic model of the file.
         section: prefix of the keys on the command line, such as "env.".
         arms: names of known methods, for suggestions.
@@ -74,7 +74,7 @@ def parse_overrides(
             nearest = "; names cannot be changed" if first == "name" else nearest
             nearest = f"; did you mean 'methods.{key}'?" if inner and first in arms else nearest
             raise UserError(f"command line: {key}: unknown key{nearest}")
-        # Snakemake parses `methods=` as None, but keeps "null" as text.
+        # Snakemake parses `methods=` as None, and `methods=null` as the text "null".
         if value is None or value == "":
             raise UserError(f"command line: {key}=: expected a value; remove {key}= or set one")
         change = _typed(value, key, _kinds_of(model, [first, *inner]))
@@ -85,7 +85,7 @@ def parse_overrides(
 
 
 def of_files(overrides: Mapping[str, object]) -> tuple[dict, dict[str, dict]]:
-    """Split overrides into overrides of the study's file and, by section, of the other files."""
+    """Split overrides into those of the study's file and, by section, those of other files."""
     study, files = {}, {}
     for key, value in flat(overrides).items():
         for name, each in _dotted(key, value).items():
@@ -96,7 +96,7 @@ def of_files(overrides: Mapping[str, object]) -> tuple[dict, dict[str, dict]]:
 
 
 def _dotted(key: str, value: object) -> dict[str, object]:
-    """Flatten a section such as `env={turn_cap: 50}` into dotted keys; keep other keys."""
+    """Flatten an override such as `env={turn_cap: 50}` to dotted keys; keep all other overrides."""
     if key in NAMED and isinstance(value, str) and value.startswith("{"):
         value = read_value(value, f"command line: {key}")
     if key.split(".")[0] not in NAMED or not isinstance(value, Mapping):
@@ -108,7 +108,7 @@ def _dotted(key: str, value: object) -> dict[str, object]:
 def by_method(
     overrides: Mapping[str, object], methods: Iterable[str], others: Collection[str]
 ) -> dict[str, dict[str, object]]:
-    """Group overrides such as `Vine.alpha` by method; `others` are further names to suggest."""
+    """Group overrides such as `Vine.alpha` by method; messages may also suggest `others`."""
     known, by = sorted(methods, key=len, reverse=True), {}
     for key, value in overrides.items():
         method = next((name for name in known if key.startswith(f"{name}.")), None)
@@ -124,7 +124,7 @@ def by_method(
 
 
 def flat(overrides: Mapping[str, object]) -> dict[str, object]:
-    """Return the overrides, with the assignments in the value of `set` as separate keys.
+    """Return the overrides; the assignments in the value of `set` become separate keys.
 
     Raises:
         UserError: the value of `set` is not a list of assignments, or a key is repeated.
@@ -144,7 +144,7 @@ def _of_set(value: object) -> dict[str, str]:
 
 
 def _from_yaml(value: object) -> str:
-    """Restore the text of a value of `set` if Snakemake has already parsed it as YAML."""
+    """Restore the original text of `set` if Snakemake has already parsed the text as YAML."""
     # Snakemake parses "endpoint={budget: 512}" as YAML with the key "endpoint={budget".
     text = ": ".join(*value.items()) if isinstance(value, Mapping) else value or ""
     if isinstance(text, str) and text.startswith("['"):
@@ -153,13 +153,13 @@ def _from_yaml(value: object) -> str:
 
 
 def _typed(value: object, key: str, kinds: Sequence[object]) -> object:
-    """Parse a value from text; Snakemake passes sections as mappings of text."""
+    """Convert a value from text; a section is passed by Snakemake as a mapping with text values."""
     if isinstance(value, Mapping):
         return {name: _typed(inner, f"{key}.{name}", ()) for name, inner in value.items()}
     is_list = any(get_origin(kind) is list for kind in kinds)
     if is_list and not isinstance(value, list | tuple) and not str(value).startswith("["):
         return [part for part in re.split(r"[,\s]+", str(value)) if part]
-    # Do not parse text as YAML, because sentences may look like sections or comments.
+    # Do not parse a value of type str as YAML, because a sentence may look like a section.
     is_text = bool(kinds) and {*kinds} <= {str, NoneType} and value != "null"
     if not isinstance(value, str) or (is_text and not value.startswith(("'", '"'))):
         return value
@@ -167,7 +167,7 @@ def _typed(value: object, key: str, kinds: Sequence[object]) -> object:
 
 
 def _kinds_of(model: type[BaseModel], names: Sequence[str]) -> list:
-    """The types of the key with the path `names`; empty if unknown."""
+    """The possible types of the key with the path `names`; empty if the key is unknown."""
     first, *inner = names
     field = model.model_fields.get(first)
     kinds = _kinds(field.annotation) if field else []
@@ -181,13 +181,12 @@ def _kinds_of(model: type[BaseModel], names: Sequence[str]) -> list:
 
 
 def _kinds(annotation: object) -> list:
-    """The possible types of a field: the members of a union, or the annotation itself."""
     members = [] if get_origin(annotation) is list else get_args(annotation)
     return [kind for each in members for kind in _kinds(each)] or [annotation]
 
 
 def changes(before: Mapping, after: Mapping) -> dict[str, object]:
-    """Map the dotted keys in which two mappings of JSON types differ to the values in `after`."""
+    """Map each dotted key whose value differs between the two mappings to its value in `after`."""
     differences: dict[str, object] = {}
     for key in sorted({*before, *after}):
         old, new = before.get(key), after.get(key)
@@ -199,7 +198,7 @@ def changes(before: Mapping, after: Mapping) -> dict[str, object]:
 
 
 def as_config(settings: Sequence[str]) -> list[str]:
-    """Convert words KEY=VALUE for `snakemake --config`, with all dotted keys in `set`."""
+    """Convert words KEY=VALUE for `snakemake --config`; dotted keys are moved into `set`."""
     pairs = [word.partition("=") for word in settings]
     assigned = [_from_yaml(value) for key, _, value in pairs if key == SET]
     dotted = [f"{key}={value}" for key, _, value in pairs if "." in key]

@@ -19,7 +19,7 @@ def recorded_file(results: Path) -> Path:
 
 
 def recorded_study(results: Path) -> Study:
-    """The study of results/<study>, as recorded by its first job.
+    """Read the study whose results are in a folder, as its first job recorded it.
 
     Raises:
         UserError: config.yaml is missing, is not a resolved study, or is invalid.

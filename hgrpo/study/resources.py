@@ -12,7 +12,7 @@ _LOCAL = ("study_config", "fetch_assets")
 
 
 class StageResources(Strict):
-    """Resources of one job of a stage; changing them does not rerun finished jobs."""
+    """Resources of one job of a stage. If they change, finished jobs do not run again."""
 
     threads: int = Field(1, gt=0, description="number of cores and of torch threads")
     mem_mb: int = Field(1000, gt=0, description="memory in MiB")
@@ -26,7 +26,6 @@ class _ByStage(Strict):
     @model_validator(mode="before")
     @classmethod
     def _keep_defaults(cls, sections: object) -> object:
-        """Merge a stage's keys with that stage's defaults."""
         if not isinstance(sections, Mapping):
             return sections
         return {

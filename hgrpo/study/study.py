@@ -28,12 +28,12 @@ class Study:
         config: the study's file with the overrides applied.
         env: the environment, from configs/envs/<env>.yaml.
         model: the base model, from configs/models/<model>.yaml.
-        methods: method name -> the method, from configs/methods/<name>.yaml, in the study's order.
-            The reference is missing if the command line selects other methods.
-        training: method name -> the study's training settings merged with the method's changes.
-        overridden: dotted key -> value of the command-line overrides.
-        axis_arms: axis -> value as text -> name of the arm with this value. An arm may belong to
-            several axes, and is not in `methods` if the command line selects other methods.
+        methods: maps names to methods, from configs/methods/<name>.yaml, in the study's order. The
+            reference is missing if the command line selects only other methods.
+        training: maps each method to the study's training settings, merged with its changes.
+        overridden: maps each dotted key that was overridden on the command line to its value.
+        axis_arms: maps each axis and value (as text) to the name of the arm with this value. An arm
+            can belong to several axes. It is not in `methods` if the command line excludes it.
     """
 
     config: StudyConfig
@@ -51,7 +51,7 @@ class Study:
 
     @property
     def step_trajectories(self) -> dict[str, int]:
-        """Trained method -> number of training trajectories per step."""
+        """Map each trained method to its number of training trajectories per step."""
         return {
             name: self.training[name].tasks_per_step * self.training[name].rollouts_per_task
             for name, method in self.methods.items()
@@ -60,7 +60,7 @@ class Study:
 
     @property
     def round_trajectories(self) -> dict[str, int]:
-        """Trained method -> number of training trajectories per round."""
+        """Map each trained method to its number of training trajectories per round."""
         return {
             name: self.training[name].steps_per_round * trajectories
             for name, trajectories in self.step_trajectories.items()
@@ -74,7 +74,7 @@ class Study:
         resolved["methods"] = {
             name: resolved_arm(method, self.training[name]) for name, method in self.methods.items()
         }
-        # Omit keys that were added later, so that studies equal those in older results.
+        # Omit keys that older results do not contain, so that unchanged studies compare as equal.
         del resolved["axes_of"]
         if not self.config.mine:
             del resolved["mine"]
@@ -92,8 +92,8 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
         overrides: command-line overrides, in the format of `of_files` and `parse_overrides`.
 
     Raises:
-        UserError: a file or an override is missing or invalid. The message contains the file and
-            the key, and "command line" if an override caused the error.
+        UserError: a file is missing, or a file or an override is invalid. The message names the
+            file and the key, and contains "command line" if an override caused the error.
     """
     path = Path(path)
     of_study, of_named = of_files(overrides or {})
@@ -104,7 +104,7 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
     except UserError as error:
         if not typed and not of_named:
             raise
-        # If the file itself has a mistake, raise it here, without mention of the command line.
+        # If the error does not depend on the overrides, this call raises it for the file alone.
         _load_study(path, {}, {})
         where = f"command line: {path} with {', '.join({**typed, **of_named})} overridden:"
         lines = [line.replace(f"{path}:", where, 1) for line in str(error).splitlines()]
@@ -112,7 +112,7 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
 
 
 def _load_study(path: Path, typed: Mapping, of_named: Mapping) -> Study:
-    """Load a study with overrides of its file (`typed`) and of other files (`of_named`)."""
+    """Load a study; `typed` contains overrides of its file, and `of_named` of other files."""
     where = str(path)
     file = read_yaml(path)
     check_name(file, path)
@@ -141,7 +141,7 @@ def _load_study(path: Path, typed: Mapping, of_named: Mapping) -> Study:
     made |= {f"axes.{axis}": axis_arms[axis].values() for axis in typed.get("axes", ())}
     _check_readers(of_named, made, config.methods)
     if config.axes and "methods" in typed:
-        # Record the override even if the list is unchanged, because it excludes the axes' arms.
+        # Record this override even if the list is unchanged, because no arms of axes are added.
         overridden["methods"] = config.methods
     methods, training = ({name: arms[name][k] for name in config.methods} for k in (0, 1))
     study = Study(config, env, model, methods, training, overridden, axis_arms)
@@ -152,7 +152,7 @@ def _load_study(path: Path, typed: Mapping, of_named: Mapping) -> Study:
 def _by_arm(
     path: Path, stated: Mapping, typed: Mapping, of_named: Mapping, listed: Collection[str]
 ) -> tuple[Mapping, Mapping]:
-    """Group overrides of methods by arm; overrides of variants become part of the study's file."""
+    """Group overrides of methods by arm. Overrides of variants are merged into the study's file."""
     chosen = validate(StudyConfig, merge(stated, typed), str(path))
     others = [file.stem for file in (path.parent.parent / "methods").glob("*.yaml")]
     keys = by_method(of_named["methods"], [*listed, *chosen.methods, *chosen.variants], others)
@@ -178,8 +178,8 @@ def _check_readers(
 ) -> None:
     """Reject command-line overrides that no arm of the run uses.
 
-    `of_named` maps `methods.<name>` to overrides. `made` maps overridden keys of variants and axes
-    to their arms.
+    `of_named` maps `methods.<name>` to overrides. `made` maps each overridden key of a variant or
+    an axis to the arms that it affects.
     """
     places = [place for place in of_named if place.startswith("methods.")]
     keys = {f"{p}.{next(iter(of_named[p]))}": [p.removeprefix("methods.")] for p in places}
@@ -203,12 +203,12 @@ def _with_axes_of(stated: Mapping, path: Path, where: str) -> Mapping:
 
 
 def _with_arms(config: StudyConfig, run_as: Mapping[str, str], chosen: bool) -> StudyConfig:
-    """Add the axes' arms to the study's methods, and replace arms by identical ones.
+    """Add the arms of axes to the study's methods, and keep only one of several identical arms.
 
     Args:
         config: the content of the study's file.
-        run_as: arm -> the arm that is run for it, from `shared_points`.
-        chosen: whether the command line selects the methods; if so, no arms are added.
+        run_as: maps each arm of an axis to the arm that is run instead; see `shared_points`.
+        chosen: whether the command line selects the methods. If true, no arms are added.
     """
 
     def run(names: Iterable[str]) -> list[str]:
@@ -235,7 +235,7 @@ def _with_arms(config: StudyConfig, run_as: Mapping[str, str], chosen: bool) -> 
 def _with_claims(config: StudyConfig, stated: Mapping, typed: Mapping) -> StudyConfig:
     """Drop the gates and pairs in the study's file if the command line changed the reference.
 
-    The gates are claims about the old reference, and a pair may include the new reference.
+    The gates compare arms with the old reference, and a pair may contain the new reference.
     """
     usual = stated.get("reference", StudyConfig.model_fields["reference"].default)
     section = typed.get("evaluation")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def check_training(study: "Study", path: Path) -> None:
-    """Raise UserError for the first key of `training` in conflict with an arm or the study."""
+    """Raise UserError for the first key of `training` that conflicts with an arm or the study."""
     trained = [name for name, method in study.methods.items() if method.train]
     for check in (_of_method, _of_tasks, _of_length):
         for name in trained:
@@ -53,7 +53,7 @@ def _of_method(study: "Study", name: str) -> Iterator[str]:
 
 
 def _of_tasks(study: "Study", name: str) -> Iterator[str]:
-    """Yield keys that require more tasks than the train panel has, or too large minibatches."""
+    """Yield messages about keys that require too many tasks or too large minibatches."""
     training, games, env = study.training[name], study.env.panels.train, study.config.env
     many = training.tasks_per_step
     if games is not None and games < many:
@@ -74,7 +74,7 @@ def _of_tasks(study: "Study", name: str) -> Iterator[str]:
 
 
 def _of_length(study: "Study", name: str) -> Iterator[str]:
-    """Yield keys that require an unused panel, or more steps than the run has."""
+    """Yield messages about keys that require an unused panel, or more steps than the run has."""
     stops, training = study.training[name].stops, study.training[name]
     if stops.low_validation and not study.config.evaluation.validate_trained:
         yield (
@@ -90,7 +90,7 @@ def _of_length(study: "Study", name: str) -> Iterator[str]:
             f"training.critic.warmup_steps: {warmup}: {name} has only {steps} steps in total, so "
             "its policy would not be trained"
         )
-    # The first `window` steps are the baseline; `window` later steps are compared with it.
+    # The first `window` steps give the baseline. Only `window` later steps can then stop the run.
     collapse = stops.reward_collapse
     if collapse and 2 * collapse.window > steps:
         yield (
@@ -100,7 +100,6 @@ def _of_length(study: "Study", name: str) -> Iterator[str]:
 
 
 def _of_gae(study: "Study") -> Iterator[str]:
-    """Yield keys of `training.gae` that no arm uses."""
     advantages = {method.advantage for method in study.methods.values() if method.train}
     readers = {"gamma_high": {"bi_level_gae"}, "truncation": {"gae", "turn_gae", "bi_level_gae"}}
     for key, names in readers.items():

@@ -1,7 +1,7 @@
-"""Columns of a training-log row that several modules use: totals of play, and collapse metrics.
+"""Columns of the training log that several modules use: totals of play, and collapse metrics.
 
-The totals include rollouts, also those added by dynamic sampling, and continuations played for
-credit. A continuation counts as one trajectory, with its new replies and all tokens of its
+The totals include all rollouts, also those added by dynamic sampling, and the continuations played
+for credit. A continuation counts as one trajectory, with only its new replies but all tokens of its
 sequence.
 
 This module does not import torch.
@@ -9,13 +9,13 @@ This module does not import torch.
 
 from collections.abc import Mapping, Sequence
 
-# Versions of the collapse metrics: over first turns, or over one random turn of each trajectory.
+# Collapse metrics are computed over the first turns, or over one random turn of each trajectory.
 FIRST, ANY = "first_turn", "any_turn"
 _PREFIX = "collapse"
 
 Numbers = Mapping[str, float | None]
 
-# Total -> the columns whose values it sums.
+# Maps each total to the columns that are summed.
 ALL_PLAY = {
     "trajectories": ("n_trajectories", "cf_branches"),
     "replies": ("n_turns", "cf_replies"),
@@ -24,7 +24,7 @@ ALL_PLAY = {
 
 
 def all_play(rows: Sequence[Mapping]) -> dict[str, int]:
-    """Return the totals over log rows, by the names in `ALL_PLAY`; missing columns count as 0."""
+    """Return the totals in `ALL_PLAY` over rows of the log; missing columns count as 0."""
     return {
         name: sum(int(row.get(column, 0)) for row in rows for column in columns)
         for name, columns in ALL_PLAY.items()
@@ -32,7 +32,7 @@ def all_play(rows: Sequence[Mapping]) -> dict[str, int]:
 
 
 def as_row(versions: Mapping[str, Numbers]) -> dict[str, float | None]:
-    """Convert collapse metrics of the versions `FIRST` and `ANY` to log entries."""
+    """Convert the collapse metrics of the versions `FIRST` and `ANY` to columns of the log."""
     return {
         f"{_PREFIX}_{version}_{name}": value
         for version, numbers in versions.items()
@@ -41,7 +41,7 @@ def as_row(versions: Mapping[str, Numbers]) -> dict[str, float | None]:
 
 
 def from_row(row: Mapping) -> dict[str, dict[str, float | None]]:
-    """Extract the collapse metrics from a log row, by version; empty if it has none."""
+    """Extract the collapse metrics from a row of the log, by version; empty if there are none."""
     versions = {}
     for version in (FIRST, ANY):
         start = f"{_PREFIX}_{version}_"
@@ -51,6 +51,6 @@ def from_row(row: Mapping) -> dict[str, dict[str, float | None]]:
 
 
 def in_summary(rows: Sequence[Mapping]) -> dict[str, dict]:
-    """Return the entry `collapse` of a round's summary, from the last of its log rows, or {}."""
+    """Return the entry `collapse` of a round's summary, from the last row of the log, or {}."""
     versions = from_row(rows[-1]) if rows else {}
     return {_PREFIX: versions} if versions else {}

@@ -1,6 +1,6 @@
-"""Small networks that evaluate many seeds at once; each seed has its own row of weights.
+"""Small networks that are evaluated for many seeds at once.
 
-A net is a frozen description without weights. The weights are a separate tensor [S, P] with P
-parameters per seed, so copying this tensor copies a policy. To compute per-sample gradients, repeat
-a row once per sample, so that each sample is treated as a seed.
+A net is an immutable object that describes the architecture and holds no weights. The weights of
+S seeds are a separate tensor [S, P] with P parameters per seed. To compute per-sample gradients,
+repeat a seed's weights once per sample, so that each sample is treated as a seed.
 """

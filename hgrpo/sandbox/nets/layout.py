@@ -1,4 +1,4 @@
-"""Defines how a net's tensors are stored and initialised in a row of weights, and the net `MLP`."""
+"""The net `MLP`, and functions to store and initialise a net's tensors in one flat vector."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,8 +18,8 @@ Start = Literal["normal", "fan_in", "xavier", "zeros", "ones"]
 class Part:
     """One tensor of a net: its name, its shape without the seed axis, and its initialisation.
 
-    `fan_in` is uniform within +-1 / sqrt(inputs), PyTorch's default for linear layers. `xavier` is
-    uniform within +-sqrt(6 / (inputs + outputs)).
+    `fan_in` draws uniformly from +-1 / sqrt(inputs), PyTorch's default for linear layers. `xavier`
+    draws uniformly from +-sqrt(6 / (inputs + outputs)).
     """
 
     name: str
@@ -73,7 +73,7 @@ def linear(tensors: Mapping[str, Tensor], name: str, x: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class MLP:
-    """A multilayer perceptron with two hidden layers, for stacked seeds."""
+    """A multilayer perceptron with two hidden layers, evaluated for many seeds at once."""
 
     features: int
     hidden: int

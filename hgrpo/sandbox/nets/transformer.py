@@ -1,4 +1,4 @@
-"""A causal transformer for stacked seeds, with one-pass scoring and cached sampling.
+"""A causal transformer, evaluated for many seeds at once, with a key-value cache for sampling.
 
 The inputs are token embeddings times sqrt(width) plus learned position embeddings. Blocks are
 pre-norm, and their feed-forward layers (ReLU) have four times the width. The last block is followed
@@ -6,7 +6,7 @@ by a layer norm and an untied head without bias. There is no dropout. Weights ar
 PyTorch's defaults. All blocks start with the same weights, as in PyTorch's `TransformerEncoder`
 (https://docs.pytorch.org/docs/stable/generated/torch.nn.TransformerEncoder.html).
 
-A prompt is processed only once, because its rollouts share its keys and values. Tensors are
+All rollouts of a prompt share the prompt's keys and values, which are computed once. Tensors are
 modified in place, because matrix products are small and memory traffic dominates. Keys and values
 are padded to a length of at least 16, because PyTorch's batched matrix products and softmax are
 several times slower for shorter sequences.
@@ -47,7 +47,7 @@ class Prefix:
     def join(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Return padded keys and values of all previous and new tokens, [S * N * R, ...] each.
 
-        R consecutive rows of `keys` and `values` have the same row of the prefix.
+        Every R consecutive rows of `keys` and `values` continue the same prefix.
         """
         return tuple(
             _after(old, new) for old, new in zip(self.layers[layer], (keys, values), strict=True)
@@ -151,7 +151,7 @@ class Transformer:
         """Logits [S, R, L, V] after each token of R sequences, int64 [S, R, L], in one pass.
 
         Args:
-            last: return logits only for this number of tokens at the end; None for all tokens.
+            last: return logits only for the final `last` tokens; None for all tokens.
         """
         tensors = self.tensors(weights)
         return self._head(tensors, self._through(tensors, tokens, None, last)[0])
@@ -216,8 +216,8 @@ class Transformer:
     ) -> tuple[Tensor, Prefix]:
         """Hidden states [S, R, L, d] after all blocks and, if `past` is None, all keys and values.
 
-        If `last` is given, the last block computes hidden states only for this number of tokens at
-        the end. If `tree` is given, the tokens are the nodes of the tree.
+        If `last` is given, the last block computes hidden states only for the final `last` tokens.
+        If `tree` is given, the tokens are the nodes of the tree.
         """
         seeds, rows, length = tokens.shape
         begin = past.size if past else 0

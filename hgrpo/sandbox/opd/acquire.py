@@ -15,7 +15,7 @@ VIEW = "student"
 def sample(
     settings: OpdSettings, task: DistillTask, policy: Policy, weights: Tensor, step: int
 ) -> Rollout:
-    """Sample the batch of a step with `weights` [S, P], one rollout per input."""
+    """Sample the batch of a training step, with one rollout per input; `weights` are [S, P]."""
     seeds = settings.seeds
     questions = task.sequences.draw(seeds, step, settings.batch_size)
     shape = (settings.batch_size, 1, 1, settings.seq_len)
@@ -33,7 +33,7 @@ def answer(
 
 
 def build(task: DistillTask, questions: Questions, actions: Tensor, behaviour: Tensor) -> Rollout:
-    """Build a batch from actions and their log-probs when sampled, both [S, N, 1, 1, T]."""
+    """Build a batch from actions and the log-probs they were sampled with, [S, N, 1, 1, T]."""
     rewards = task.sequences.rewards(actions, questions.labels[:, :, None, None])[..., 0]
     return Rollout(
         inputs={VIEW: questions.inputs},

@@ -47,7 +47,7 @@ def examine(
 
 
 def diagnose(seen: Seen, overlap: int) -> dict[str, Tensor]:
-    """Mean distances between student and teacher on a batch, [S] each, regardless of the loss.
+    """Compare student and teacher on a batch; each column is a mean per seed, [S].
 
     Divergences and entropies are in nats.
 

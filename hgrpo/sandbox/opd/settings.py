@@ -1,6 +1,6 @@
 """Settings of a run of opd: task, teacher, phases of training, and evaluation.
 
-Settings have the names of the original's flags.
+Settings have the same names as the flags of the original sandbox.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ RULES = kinds.of_piece("opd")
 
 @dataclass(frozen=True)
 class PhaseOfRun:
-    """A run and one of its losses, for checking the requirements of the loss."""
+    """A run and the loss of one of its phases, as input for checks of the loss's requirements."""
 
     run: "OpdSettings"
     rule: Rule
@@ -95,7 +95,7 @@ class OpdSettings(ArmSettings, TransformerSettings):
         return [phase.rule for phase in self.phases]
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
-        """Checks that do not depend on the loss, as pairs (whether the run fails, message)."""
+        """Checks that do not depend on the loss, as pairs (whether the check fails, message)."""
         return (
             *super().refusals(),
             (
@@ -118,7 +118,7 @@ class OpdSettings(ArmSettings, TransformerSettings):
         )
 
     def unmet(self) -> list[str]:
-        """Messages about allowed violations of requirements; raise ValueError for others."""
+        """Messages about unmet requirements that are allowed; raise ValueError for all others."""
         return [
             note
             for phase in self.phases

@@ -13,7 +13,7 @@ from hgrpo.sandbox.tasks.sequences import SequenceTask
 
 # If there are too many inputs to evaluate all, evaluations use a fixed sample of this size.
 _DRAWN_INPUTS = 256
-# The weight of a content token increases by this factor times its id, so that all weights differ.
+# A content token's weight is multiplied by 1 + this value times its id, so that all weights differ.
 _STEP = 1e-3
 
 
@@ -39,7 +39,7 @@ class DistillTask:
         return smoothed(s.actions, s.teacher_epsilon)
 
     def teacher(self, labels: Tensor) -> Tensor:
-        """The teacher's log-probs [S, N, 1, 1, T, V] of right answers [S, N, T]."""
+        """The teacher's log-probs [S, N, 1, 1, T, V], given the right answers [S, N, T]."""
         return self._teacher[labels][:, :, None, None]
 
     def examination(self, seeds: Sequence[int]) -> Questions:

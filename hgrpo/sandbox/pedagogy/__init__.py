@@ -1,1 +1,1 @@
-"""Pedagogy: a teacher that knows the answer learns to produce rollouts that a student can learn."""
+"""Pedagogy: a teacher that knows the answer learns to produce rollouts that teach a student."""

@@ -17,7 +17,7 @@ View = Literal["student", "teacher"]
 
 
 class Questions(NamedTuple):
-    """Prompts int64 [S, N, L] of each view, and answers int64 [S, N, answer_len]."""
+    """Prompts of student and teacher, int64 [S, N, L], and answers, int64 [S, N, answer_len]."""
 
     prompts: dict[View, Tensor]
     answers: Tensor
@@ -63,7 +63,7 @@ class HintedArithmetic:
     def draw(
         self, seeds: Sequence[int], purpose: draws.Purpose, name: Sequence[object], count: int
     ) -> Questions:
-        """Draw `count` inputs for each seed; `name` is part of the random stream's name."""
+        """Draw `count` inputs for each seed; `name` selects the random stream."""
         return self.questions(draws.integers(seeds, purpose, name, (count, 2), self.modulus))
 
     def questions(self, inputs: Tensor) -> Questions:

@@ -35,11 +35,11 @@ class Examiner:
 
     @torch.no_grad()
     def examine(self, weights: Tensor, view: View, step: int) -> dict[str, Tensor]:
-        """Columns of the log [S] for one view, with the names of the original.
+        """Columns [S] of the log for the student or the teacher, with the names of the original.
 
         `entropy` is the mean entropy per token of the greedy rollout, in nats. `sampled_reward` is
-        the probability of a right answer. `predicted_mixed_rate` is the resulting probability that
-        the rewards in a group differ. Both are exact if all rollouts can be enumerated.
+        the probability of a right answer. `predicted_mixed_rate` is the probability that not all
+        rewards in a group are equal. Both probabilities are exact if all rollouts can be listed.
         """
         questions = self._questions(view, step)
         done = self.policy.greedy(weights, questions.prompts[view])

@@ -1,4 +1,4 @@
-"""Settings of a run of pedagogy, with the names of the original's flags."""
+"""Settings of a run of pedagogy, named like the flags of the original sandbox."""
 
 from typing import Literal
 
@@ -56,7 +56,7 @@ class PedagogySettings(RunSettings, TransformerSettings):
     )
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
-        """Checks that do not depend on the rule, as pairs (whether the run fails, message)."""
+        """Checks that do not depend on the rule, as pairs (whether the check fails, message)."""
         return (
             *super().refusals(),
             (

@@ -71,7 +71,7 @@ class Trainer(ArmTrainer):
         )
 
     def see(self, batch: Rollout, view: View, weights: Tensor) -> Seen:
-        """Compute the log-probs of the batch under `weights`, with the prompts of the view."""
+        """Compute the log-probs of the batch under `weights`, given the prompts of `view`."""
         table = self.policy.table(weights, batch.inputs[view], batch.actions)
         return Seen(batch, table, torch.zeros(()), torch.ones(batch.actions.shape[-1]))
 
@@ -93,9 +93,9 @@ class Trainer(ArmTrainer):
         return {"step": self.step, "method": self.settings.method, "task": self.task.name}
 
     def _explore(self, view: View, part: int) -> Columns:
-        """Update a policy on its own rollouts. The teacher's rewards are from `lesson`."""
+        """Update a policy on its own rollouts. The teacher's rewards are replaced by `lesson`."""
         s = self.settings
-        # The stream's name does not contain the view, so that all arms explore the same inputs.
+        # The random stream is the same for student and teacher, so all arms use the same inputs.
         batch = self.sample(view, (self.step, part), s.groups, s.group_size)
         metrics: Columns = {}
         if view == "teacher":
@@ -144,5 +144,4 @@ class Trainer(ArmTrainer):
 
 
 def _varied(rewards: Tensor) -> Tensor:
-    """Share [S] of groups whose rewards [S, N, K] are not all equal."""
     return (rewards.amax(-1) > rewards.amin(-1)).float().mean(1)

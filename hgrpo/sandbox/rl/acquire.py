@@ -59,10 +59,10 @@ def without_noise(settings: RlSettings, task: Task, rollout: Rollout) -> Rollout
 
 
 def _compared(settings: RlSettings, rollout: Rollout, uncharged: Tensor) -> Rollout:
-    """For a grouped rule, add `mixed` [S, N] to the batch: 1 for groups with different rewards.
+    """For a grouped rule, add `mixed` [S, N] to the batch: 1 if a group's rewards differ.
 
-    With `compat: reference`, `mixed` is computed from the rewards before the task's penalties,
-    `uncharged` [S, N, K], and groups with equal rewards are excluded if any group is mixed.
+    With `compat: reference`, `mixed` is computed from `uncharged` [S, N, K], the rewards before the
+    task's penalties. Groups with equal rewards are then excluded, unless no group is mixed.
     """
     if not settings.rule.grouped:
         return rollout
@@ -78,7 +78,7 @@ def _compared(settings: RlSettings, rollout: Rollout, uncharged: Tensor) -> Roll
 def _expected(
     settings: RlSettings, task: Task, policy: Policy, weights: Tensor, questions: Questions
 ) -> Tensor | None:
-    """E[R | input] without noise: exact for `baseline: exact`, else the closed form, if any."""
+    """E[R | input] without noise; None if unknown. `baseline: exact` allows a sum over outputs."""
     if settings.baseline == "exact":
         return expected_rewards(task, policy, weights, questions)
     return None if settings.reward_noise else task.stated(policy, weights, questions)
@@ -118,7 +118,8 @@ def corrupt(
       with action 0).
 
     Args:
-        draws: uniform [S, N, K, 2]: whether to apply noise, and the random reward.
+        draws: uniform [S, N, K, 2]. The first number decides whether noise is applied, and the
+            second is the random reward.
     """
     strikes = draws[..., 0] < settings.reward_noise
     mode = settings.reward_noise_mode
@@ -134,7 +135,7 @@ def corrupt(
 
 
 def _marked(mode: str, task: Task, questions: Questions, actions: Tensor) -> Tensor:
-    """Whether each rollout [S, N, K] has the property that this mode rewards."""
+    """Whether each rollout [S, N, K] has the feature that the noise mode rewards."""
     first = actions[..., 0, 0]
     if mode == "spurious_feature":
         if task.separator is None:
@@ -145,7 +146,7 @@ def _marked(mode: str, task: Task, questions: Questions, actions: Tensor) -> Ten
 
 
 def false_rates(rewards: Tensor, clean: Tensor, right: Tensor) -> dict[str, Tensor]:
-    """Shares [S] of wrong samples with an increased reward, and of right ones with a reduced one.
+    """Shares [S] of wrong samples whose reward was raised, and of right samples with a lowered one.
 
     Args:
         right: bool [S, N, K].

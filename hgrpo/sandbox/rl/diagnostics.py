@@ -30,8 +30,8 @@ def gradient_columns(trainer: "Trainer", batch: Rollout) -> dict[str, Tensor]:
     """Columns [S] about the rule's gradient on a batch.
 
     - cos_method_ce: cosine with the gradient of the cross-entropy to the labels, on these inputs.
-    - cos_method_clean: cosine with the same rule's gradient if rewards, which also determine the
-      included rollouts, are noise-free.
+    - cos_method_clean: cosine with the same rule's gradient for noise-free rewards. These rewards
+      also determine which rollouts are included.
     - cos_method_exact: cosine with the gradient of -E[R] on the same inputs, if all outputs can be
       enumerated. R is noise-free and includes the task's penalties.
     - true_signal, false_signal: see `_signals`.
@@ -86,7 +86,7 @@ def ratio_columns(rule: Rule, seen: Seen) -> dict[str, Tensor]:
 
     Args:
         rule: the rule. If it has no clip, the range from 0.8 to 1.28 is used.
-        seen: the batch under the weights of the update.
+        seen: the batch, evaluated with the weights at the time of the update.
     """
     band = rule.model_dump()
     clip = band.get("clip")
@@ -164,7 +164,7 @@ def terciles(values: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _mass(trainer: "Trainer", seen: Seen, on_table: Tensor) -> dict[str, Tensor]:
-    """Columns mass_*; `on_table` is the gradient with respect to log-probs."""
+    """The columns mass_*; `on_table` is the gradient with respect to all log-probs."""
     through = on_table - seen.table.detach().exp() * on_table.sum(-1, keepdim=True)
     size = through.norm(dim=-1)
     advantages = token_advantages(trainer, seen)
@@ -201,12 +201,12 @@ def oracle_gradient(trainer: "Trainer", batch: Rollout) -> Tensor:
 def exact_gradient(trainer: "Trainer", batch: Rollout) -> Tensor:
     """Gradient of -E[R] on the batch's inputs, computed as a sum over all outputs.
 
-    The task's penalty is a function of log p. Differentiating it would add nothing, because the
-    expected gradient of log p is 0.
+    The task's penalty depends on log p but is treated as a constant. This does not change the
+    result, because the expected gradient of log p is 0.
     """
     weights = trainer.weights.clone().requires_grad_()
     total = torch.zeros_like(weights)
-    # Inputs are processed one at a time, because the graph of all outputs would take gigabytes.
+    # Inputs are processed one at a time, because an autograd graph of all would take gigabytes.
     parts = zip(batch.inputs[VIEW].split(1, 1), batch.labels.split(1, 1), strict=True)
     for part in parts:
         chances, rewards = every_output(trainer.task, trainer.policy, weights, Questions(*part))

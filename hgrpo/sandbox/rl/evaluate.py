@@ -16,8 +16,8 @@ from hgrpo.sandbox import draws
 from hgrpo.sandbox.policies import Inputs, Policy, Sampled
 from hgrpo.sandbox.rl.tasks.task import Task, can_list, output_count
 
-# Number of outputs of all seeds in one pass, if outputs are sampled or enumerated. A pass should
-# fit into the CPU cache. It may have more enumerated outputs, because these share most tokens.
+# Numbers of outputs per forward pass, summed over seeds, so that a pass fits into the CPU cache.
+# Enumerated outputs share most of their tokens, so a pass may have more of them.
 _DRAWN_AT_ONCE = 1280
 _LISTED_AT_ONCE = 10_000
 # Maximum number of (input, output) pairs for exact expectations.
@@ -27,7 +27,7 @@ _REFERENCE_INPUTS = 1000
 
 @dataclass(frozen=True)
 class Examiner:
-    """Evaluates the policies of all seeds; `first` are their initial weights [S, P]."""
+    """Evaluates the policies of all seeds; `first` contains the initial weights [S, P]."""
 
     task: Task
     policy: Policy
@@ -102,11 +102,10 @@ class Examiner:
 
     @cached_property
     def _first(self) -> list[Inputs]:
-        """The result of `_of_first` for a fixed set of inputs, which is computed once."""
         return self._of_first(self.questions(0).inputs)
 
     def _of_first(self, inputs: Tensor) -> list[Inputs]:
-        """The initial policy's log-probs of all outputs, or its readings of inputs, per pass."""
+        """The initial policy's log-probs of all outputs, or the results of its `read`, by pass."""
         parts = self._parts(inputs)
         if self.lists_outputs:
             return [torch.cat([self.policy.listed(self.first, some).table for (some,) in parts], 1)]

@@ -1,4 +1,4 @@
-"""The command `rl_oracle`, which compares the update of each sample with the oracle's."""
+"""The command `rl_oracle`, which compares each sample's gradient with the oracle's direction."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,7 +28,7 @@ _DEFAULTS = {
     "seq_len": 5,
     "allow_degenerate": True,
 }
-# Settings that have no flag, because `--train_steps` determines them or there is only one seed.
+# Settings without a flag of their own: they follow from other flags, or there is only one seed.
 _DERIVED = ("seeds", "rule", "num_steps", "eval_every", "num_seeds")
 _FIRST = ("step", "seed", "sample", "projection", "update_projection")
 

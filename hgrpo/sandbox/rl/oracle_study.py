@@ -1,10 +1,10 @@
 """Measures whether the update of a single sample would reduce the cross-entropy to the labels.
 
-At selected steps of a run, we sample a batch and compute the gradient of log p of each sample.
-`projection` is the component of this gradient in the oracle's direction, along which the
-cross-entropy to the labels decreases. If it is positive, raising the log-prob of the sample reduces
-the cross-entropy. (The original uses the opposite sign.) `update_projection` is the advantage times
-the projection, i.e. the effect of a policy gradient update on this sample.
+At selected steps of a run, we sample a batch and compute the gradient of log p of each sample. The
+oracle's direction is the negative gradient of the cross-entropy to the labels. `projection` is the
+component of the sample's gradient in this direction. If the projection is positive, raising the
+sample's log-prob reduces the cross-entropy. (The original uses the opposite sign.)
+`update_projection` is the advantage times the projection, for a policy gradient update.
 """
 
 from collections.abc import Callable, Sequence

@@ -20,7 +20,7 @@ class Supply:
     def __init__(self, settings: RlSettings):
         self.settings = settings
         self.kept: list[Rollout] = []
-        # Number of batches that have been trained on, by seed and age, [S, room].
+        # Number of training batches so far, by seed and age of the batch, [S, room].
         self.trained = torch.zeros(len(settings.seeds), self._room, dtype=torch.int64)
 
     @property
@@ -28,7 +28,7 @@ class Supply:
         return self.settings.replay_capacity or self.settings.delay + 1
 
     def next(self, fresh: Rollout, step: int) -> tuple[Rollout, dict[str, Tensor]]:
-        """Return the batch to train on, and log columns [S], e.g. numbers of batches by age."""
+        """Return the batch to train on, and columns of the log [S]."""
         batch, metrics = self._next(fresh, step)
         self.trained.scatter_add_(1, batch.age.unsqueeze(1), torch.ones_like(self.trained[:, :1]))
         if self.settings.replay_capacity > 1:

@@ -1,6 +1,6 @@
 """Settings of a run of rl: task, rule, sampling and evaluation.
 
-Settings have the names of the original's flags.
+Settings have the same names as the flags of the original sandbox.
 """
 
 from typing import Literal
@@ -168,7 +168,7 @@ class RlSettings(RunSettings, TransformerSettings):
         return self.rule.grouped or (self.grouped and not self.rule.candidates)
 
     def unmet(self) -> list[str]:
-        """Messages about allowed violations of requirements; raise ValueError for others."""
+        """Messages about unmet requirements that are allowed; raise ValueError for all others."""
         notes = super().unmet()
         if self.delay >= self.num_steps:
             line = f"delay {self.delay} has no effect, because num_steps is {self.num_steps}"
@@ -178,7 +178,7 @@ class RlSettings(RunSettings, TransformerSettings):
         return notes
 
     def refusals(self) -> tuple[tuple[bool, str], ...]:
-        """Checks that do not depend on the rule, as pairs (whether the run fails, message)."""
+        """Checks that do not depend on the rule, as pairs (whether the check fails, message)."""
         noisy, mode = self.reward_noise > 0, self.reward_noise_mode
         horizon = 1 if self.task in BANDITS else self.seq_len
         listed = (self.vocab_size + 1) ** horizon <= MOST_OUTPUTS
@@ -225,7 +225,7 @@ class RlSettings(RunSettings, TransformerSettings):
         )
 
     def _unread(self) -> list[tuple[bool, str]]:
-        """Checks for changed settings that are not used by the run's task, rule or replay."""
+        """Checks for settings that were changed but have no effect in this run."""
         sequences, text = self.task not in BANDITS, self.task == "lm_bandit"
         replays, rule = self.replay_capacity > 0, self.rule
         return [

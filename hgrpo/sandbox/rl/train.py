@@ -22,7 +22,7 @@ from hgrpo.sandbox.rl.settings import RlSettings
 from hgrpo.sandbox.rl.tasks.task import Task, can_list, every_output, make_task
 from hgrpo.sandbox.trainer import Columns, PolicyTrainer, ReadsOnce
 
-# A seed stops after this number of consecutive batches without a group with different rewards.
+# A seed stops after this number of consecutive batches in which every group has equal rewards.
 _PATIENCE = 10
 # Gradients are analysed once per this number of evaluations.
 _DIAGNOSED = 5
@@ -79,7 +79,7 @@ class Trainer(PolicyTrainer):
         self.step += 1
 
     def examine(self) -> Columns:
-        """Scores of the policy, costs of each seed, and the step at which it stopped (or -1)."""
+        """Scores of the policy, costs, and the step at which each seed stopped (-1: not yet)."""
         s = self.settings
         sampled = s.batch_size * torch.where(self.stopped < 0, self.step, self.stopped + 1)
         calls = s.group_size * self.task.horizon if self.rule.candidates else 1
@@ -106,7 +106,7 @@ class Trainer(PolicyTrainer):
         return Seen(batch, table, start, self.task.scored, oracle)
 
     def screened(self, batch: Rollout) -> tuple[Rollout, dict[str, Tensor]]:
-        """The batch restricted to rollouts that the rule's `screen` selects, and log columns."""
+        """Restrict the batch to rollouts that the rule's `screen` selects; also return metrics."""
         if not self.rule.screens:
             return batch, {}
         shape = (batch.rewards[0].numel(),)
@@ -130,7 +130,7 @@ class Trainer(PolicyTrainer):
         )
 
     def _count_futile(self, batch: Rollout) -> None:
-        """Stop seeds with too many consecutive batches in which no group has different rewards."""
+        """Stop seeds with too many consecutive batches in which every group has equal rewards."""
         if "mixed" not in batch.extras:
             return
         mixed = batch.extras["mixed"].amax(1) > 0
@@ -158,7 +158,7 @@ class Trainer(PolicyTrainer):
 
     @torch.no_grad()
     def _predicted_mixed_rate(self, batch: Rollout) -> Tensor | None:
-        """Probability [S, N], if known, that rewards within a sampled group differ."""
+        """Probability [S, N] that not all rewards of a group are equal; None if unknown."""
         s = self.settings
         if s.reward_noise or s.kl_weight:
             return None

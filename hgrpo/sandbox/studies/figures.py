@@ -45,7 +45,7 @@ def drawings(study: str, specs: list[FigureSpec], arms: Mapping[str, ArmRows]) -
     """Draw all figures of the study.
 
     Raises:
-        UserError: no arm of a figure logs one of its columns.
+        UserError: a figure shows a column that none of its arms logs.
     """
     for spec in specs:
         figure_arms = {name: arms[name] for name in spec.arms or arms}
@@ -73,18 +73,18 @@ def _curves(study: str, spec: FigureSpec, arms: Mapping[str, ArmRows]) -> Drawin
 
 
 def _run(rows: pd.DataFrame, x: str, column: str) -> pd.DataFrame:
-    """Points of a curve over a run, one per seed and evaluation that logs both columns.
+    """Points of a curve over a run: one row per evaluation of a seed that logs both columns.
 
-    The columns are seed, place (index of the seed's evaluation), x and value.
+    The columns are seed, place (index of the evaluation within the seed), x and value.
     """
     points = pd.DataFrame({"seed": rows["seed"], "x": rows[x], "value": rows[column]})
     return points.assign(place=rows.groupby("seed", sort=False).cumcount()).dropna()
 
 
 def _numbered(rows: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Points of a curve over the last values of the columns `name`_0, `name`_1, ...
+    """Points of a curve through the last values of the columns `name`_0, `name`_1, ...
 
-    The columns are seed, place, x and value; `place` and x are the number in the column's name.
+    The columns are seed, place, x and value. Both place and x are the number N in `name`_N.
     """
     columns = [column for column in rows if re.fullmatch(rf"{re.escape(name)}_\d+", column)]
     numbers = {column: int(column.rpartition("_")[2]) for column in columns}
@@ -105,7 +105,7 @@ def _curve(ax: Axes, seeds: pd.DataFrame, colour: str, line: str, marker: str) -
 
 
 def _over_seeds(seeds: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
-    """Mean and standard error over the seeds that have a value at a place, indexed by mean x."""
+    """Mean and standard error over seeds for each place, indexed by the mean x of these seeds."""
     at = seeds.groupby("place")
     mean, error = at["value"].mean(), at["value"].sem().fillna(0.0)
     x = at["x"].mean()
@@ -206,7 +206,7 @@ def write_figures(
     """Write the study's figures, each with its CSV, and their index.
 
     Args:
-        settings: label -> the arm's settings for figures.
+        settings: maps the label of each arm to its settings.
     """
     rows = read_rows(study, runs)
     declared = [label for label in rows if label != study.other]

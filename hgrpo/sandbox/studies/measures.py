@@ -12,12 +12,12 @@ from hgrpo.sandbox.studies.study import Metric
 
 @dataclass(frozen=True)
 class Measured:
-    """Values [S] of an arm's seeds, in order.
+    """The value of a metric for each seed of an arm, [S].
 
-    If the metric is a time to a threshold, `reached` [S] is True for seeds that reached it. For
-    other seeds, `values` is the time of the last evaluation, or inf if training had stopped by
-    then, because such a seed would never reach the threshold. `end` is the last time of any seed.
-    For other metrics, `reached` is True for all seeds.
+    If the metric is a time to a threshold, `reached` [S] is True for seeds that reached the
+    threshold. For a seed that did not, `values` contains the time of its last evaluation, or inf if
+    its training had stopped by then, because it would never reach the threshold. `end` is the last
+    time of any seed. For all other metrics, `reached` is True for every seed.
     """
 
     values: np.ndarray
@@ -60,9 +60,9 @@ def measure(rows: pd.DataFrame, metric: Metric, arm: str) -> Measured:
 
 
 def horizon(*arms: Measured) -> float:
-    """Time up to which we know, for all seeds, whether they have reached the threshold.
+    """Latest time at which it is known for every seed whether it has reached the threshold.
 
-    It is inf if all seeds have reached the threshold.
+    The result is inf if all seeds have reached the threshold.
     """
     missing = [value for arm in arms for value in arm.values[~arm.reached]]
     return min(*missing, max(arm.end for arm in arms)) if missing else np.inf

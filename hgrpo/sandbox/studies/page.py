@@ -1,4 +1,4 @@
-"""The page of all studies: inferences with their verdicts, then individual studies."""
+"""The page of all studies: first the original's conclusions with verdicts, then each study."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -96,7 +96,7 @@ def _has(rows: Sequence[Mapping[str, Any]], column: str) -> bool:
 
 
 def _inferences(reports: Sequence[StudyReport]) -> list[dict[str, Any]]:
-    """The original's inferences in order, each with the pairs that test it."""
+    """The conclusions of the original sandbox, in order, each with the pairs that test it."""
     inferences = []
     for each in reports:
         inference = each.study.inference
@@ -119,7 +119,7 @@ def metric_in_words(metric: Metric) -> str:
 
 
 def number(value: float) -> str:
-    """Format with three digits, or as integer from 1000 on; a dash if missing."""
+    """Format with three significant digits, or as an integer from 1000 on; a dash if missing."""
     return _digits(value, "")
 
 

@@ -13,14 +13,14 @@ _PIECES = "hgrpo.sandbox"
 
 @dataclass(frozen=True)
 class Piece:
-    """A piece of the sandbox. `settings` and `trains` are paths such as "rl.train.Trainer".
+    """A piece of the sandbox. `settings` and `trains` are import paths such as "rl.train.Trainer".
 
-    `trains` refers to a function that maps settings to rows, or to a class with a method `run`.
+    `trains` is a function that maps settings to rows of the log, or a class with a method `run`.
     """
 
     settings: str
     trains: str
-    # Settings that shorten a run to a tiny test run, and further settings for some tasks.
+    # Settings that shorten a run to a tiny test run; `tiny_tasks` adds settings for single tasks.
     tiny: Mapping[str, Any]
     tiny_tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 

@@ -18,7 +18,7 @@ _TEXTS = ("of", "said", "verdict", "claim")
 
 
 def read_rows(study: SandboxStudy, runs: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
-    """Read the rows of every arm, by label; `runs` are the folders of the runs.
+    """Read the log of every arm. `runs` maps each arm's label to the folder of its run.
 
     Raises:
         UserError: a run's file is missing or damaged.

@@ -1,4 +1,4 @@
-"""Tables of a study: arms with intervals, and pairs with verdicts."""
+"""Tables of a study: arms with confidence intervals, and pairs of arms with verdicts."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,7 +20,8 @@ from hgrpo.sandbox.studies.study import Metric, Pair, SandboxStudy
 
 # Costs of an arm per seed, if logged.
 COSTS = ("rollouts", "verifier_calls", "tokens", "updates", "kl_from_init")
-# Mark a mean if it is further than this from the original's mean, in the original's deviations.
+# Mark a mean that differs from the original's mean by more than this number of the original's
+# standard deviations.
 FAR = 3.0
 _REPLICATES = 10_000
 _UNDECIDED = ("inconclusive", "one seed", "not reached")
@@ -53,13 +54,14 @@ def write_statistics(study: SandboxStudy, runs: Mapping[str, Path], target: Path
 def arm_table(
     study: SandboxStudy, rows: Mapping[str, pd.DataFrame], seconds: Mapping[str, float]
 ) -> pd.DataFrame:
-    """One row per metric and arm: mean over seeds, t and bootstrap intervals, cost.
+    """One row per metric and arm: mean over seeds with t and bootstrap intervals, and costs.
 
     `deviation` is the standard deviation over seeds. For a time to a threshold, `reached` is the
-    number of seeds that reach it, and times are restricted to `horizon` (`measures.horizon`).
-    `published` and `published_deviation` are the original's mean and standard deviation, `far` is
-    the distance from its mean in units of its deviation, and `p_published` is the p-value of
-    Welch's test between our seeds and the original's three seeds. Costs are means over seeds.
+    number of seeds that reach the threshold, and times are cut off at `horizon` (see
+    `measures.horizon`). `published` and `published_deviation` are the mean and standard deviation
+    of the original. `far` is the difference from the original's mean, divided by the original's
+    deviation. `p_published` is the p-value of Welch's test between our seeds and the original's
+    three seeds. Costs are means over seeds.
 
     Raises:
         UserError: no arm logs a metric's column, or a seed has no value of a metric.
@@ -92,10 +94,10 @@ def arm_table(
 
 
 def _distance(mean: float, published: float, deviation: float | None) -> float:
-    """Distance of a mean from the original's mean, in units of the original's deviation, if known.
+    """Difference from the original's mean in standard deviations of the original; NaN if unknown.
 
-    The original printed four decimals. If the printed deviation is 0, the distance is 0 for a mean
-    that would be printed identically, and infinite otherwise.
+    The original printed four decimals. If the printed deviation is 0, the result is 0 if both means
+    would be printed identically, and infinite otherwise.
     """
     if deviation is None or np.isnan(deviation):
         return np.nan
@@ -106,9 +108,10 @@ def _distance(mean: float, published: float, deviation: float | None) -> float:
 
 
 def _p_published(line: Mapping[str, float]) -> float:
-    """p-value of Welch's test between our seeds and the original's; NaN without a deviation.
+    """p-value of Welch's test between our seeds and the original's.
 
-    The deviation of three seeds is uncertain, so a mean may be many deviations away by chance.
+    The original's standard deviation is estimated from three seeds, so a mean may differ by many
+    deviations by chance alone. The result is NaN if a standard deviation is 0 or unknown.
     Source: Welch 1947, "The generalization of 'Student's' problem when several different population
     variances are involved" (https://doi.org/10.1093/biomet/34.1-2.28).
     """
@@ -140,13 +143,13 @@ def _described(measured: Measured, metric: Metric, stream: str) -> dict[str, flo
 
 
 def pair_table(study: SandboxStudy, rows: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Compare each pair by the study's metric: difference paired by seed, p-values and verdict.
+    """Compare the arms of each pair by the study's metric; differences are paired by seed.
 
-    Only pairs listed under `pairs` have corrected p-values and a verdict (`judge`); pairs whose
-    `kind` is identical or again do not. The two halves of an A/A pair (again) have different seeds,
-    which are paired in order. `p_equivalent` is the p-value of two one-sided tests against the
-    metric's margin. It is 1 for times to a threshold if any seed does not reach the threshold;
-    `unreached` is the share of such seeds.
+    Only the pairs listed under `pairs` get corrected p-values and a verdict (see `judge`). Pairs
+    whose `kind` is "identical" or "again" do not. The two halves of an A/A pair ("again") have
+    different seeds, which are paired in order. `p_equivalent` is the p-value of the equivalence
+    test (two one-sided tests) with the metric's margin. `unreached` is the share of seeds that do
+    not reach the threshold of the metric; if it is positive, `p_equivalent` is 1.
     """
     table = [_compared(study, rows, pair, "pair") for pair in study.pairs]
     judge(table, study.metric)
@@ -160,8 +163,8 @@ def pair_table(study: SandboxStudy, rows: Mapping[str, pd.DataFrame]) -> pd.Data
 def judge(pairs: Sequence[dict], metric: Metric) -> None:
     """Add `p_holm`, `p_equivalent_holm`, `verdict` and `claim` to the rows of a study's pairs.
 
-    Holm's correction covers the tests of difference and of equivalence (`statistics.of_pairs`), so
-    that at most 5% of studies make any false claim.
+    Holm's correction is applied to all tests of difference and of equivalence together (see
+    `statistics.of_pairs`). The probability of any false claim in a study is therefore at most 5%.
     """
     margin = metric.margin is not None
     equivalent = [line["p_equivalent"] for line in pairs if margin]
@@ -207,10 +210,11 @@ def _compared(
 def _difference(
     rows: Mapping[str, pd.DataFrame], pair: Pair, metric: Metric
 ) -> tuple[np.ndarray, float]:
-    """The arm's value minus the other arm's, [S], and the share of seeds without a time.
+    """Value of `arm` minus `against` for each seed, [S], and the share of seeds without a time.
 
-    Times, and numbers that they are compared with, are restricted to the common horizon. Two seeds
-    that never reach the threshold therefore differ by 0. For other metrics, the share is 0.
+    Times to a threshold are cut off at a common horizon, as is a number in `against`. Two seeds
+    that never reach the threshold therefore differ by 0. The share counts the seeds that do not
+    reach the threshold. It is 0 for metrics without a threshold.
     """
     mine = measure(rows[pair.arm], metric, pair.arm)
     if isinstance(pair.against, float):
@@ -235,8 +239,8 @@ def _published(study: SandboxStudy, pair: Pair) -> float:
 def _verdict(line: Mapping[str, object], metric: Metric) -> str:
     """The verdict on a pair: equivalent, different or undecided.
 
-    `equivalent` takes precedence, because a difference below the declared margin is irrelevant even
-    if it is significant.
+    A pair that is both equivalent and significantly different counts as equivalent, because a
+    difference below the declared margin is irrelevant.
     """
     if line["n_seeds"] == 1:
         return "one seed"
@@ -253,7 +257,7 @@ def _verdict(line: Mapping[str, object], metric: Metric) -> str:
 
 
 def _claim(line: Mapping[str, object]) -> str:
-    """Whether the original's inference `holds`, `fails` or is `open` for this pair; "" if none."""
+    """Whether the original's conclusion on this pair `holds`, `fails` or is `open`; "" if none."""
     if not line["said"]:
         return ""
     if line["verdict"] == line["said"]:
@@ -262,7 +266,7 @@ def _claim(line: Mapping[str, object]) -> str:
 
 
 def markdown(table: pd.DataFrame, columns: Sequence[str]) -> str:
-    """Format selected columns of a table as Markdown, with four digits."""
+    """Format the selected columns of a table as Markdown, with four significant digits."""
     columns = [name for name in columns if name in table and not table[name].isna().all()]
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     for row in table[columns].to_dict("records"):

@@ -23,7 +23,7 @@ _TINY_SEEDS = (0, 1)
 class Metric(Strict):
     """One number per seed: first or last value, mean, time to a threshold, or log-log slope.
 
-    If `until` is given, the last value is that of the last evaluation up to this time.
+    If `until` is given, the last value is taken from the last evaluation up to this time.
     """
 
     column: str
@@ -56,7 +56,7 @@ class Metric(Strict):
 
     @property
     def verdicts(self) -> list[str]:
-        """The decisive verdicts that are possible; `equivalent` requires a margin."""
+        """The possible verdicts except undecided ones; `equivalent` requires a margin."""
         differ = ["higher", "lower"] if self.better == "neither" else ["better", "worse"]
         return [*differ, *(["equivalent"] if self.margin else [])]
 
@@ -78,12 +78,12 @@ class Metric(Strict):
 
     @property
     def is_last(self) -> bool:
-        """Whether the metric is a column's value at the end of the run."""
+        """Whether the metric is the last value of a column."""
         return self.at == "end" and self.until is None
 
     @property
     def key(self) -> str:
-        """The metric's key in `published`: `column` for a value at the end, else `text`."""
+        """The metric's key in `published`: `column` if the metric is a last value, else `text`."""
         return self.column if self.is_last else self.text
 
 
@@ -108,7 +108,7 @@ class Pair(Strict):
 
 
 class Grid(Strict):
-    """Arms for all combinations of values; `label` is a format like "{method}, delay {delay}"."""
+    """Arms for all combinations of values; `label` is a template: "{method}, delay {delay}"."""
 
     label: str
     over: dict[str, list[Any]] = Field(min_length=1)
@@ -125,10 +125,10 @@ class Grid(Strict):
 class FigureSpec(Strict):
     """A figure: curves over a run, one point per arm, or curves over numbered columns.
 
-    `panels` are columns of the log, from top to bottom. In a figure with one point per arm, the
-    x-axis is the metric `across` or the setting `setting`, and arms whose labels are equal up to
-    the last comma are connected. In a `numbered` figure, a panel such as trained_age shows the
-    columns trained_age_0, trained_age_1, ...
+    Each panel shows one column of the log; panels are stacked from top to bottom. In a figure with
+    one point per arm, the x-axis is the metric `across` or the setting `setting`, and a line
+    connects arms whose labels are equal up to the last comma. In a `numbered` figure, a panel such
+    as trained_age shows the columns trained_age_0, trained_age_1, ...
     """
 
     name: str
@@ -158,7 +158,7 @@ class FigureSpec(Strict):
 
 
 class Inference(Strict):
-    """An inference of the original sandbox, which is tested by this study's pairs with `said`."""
+    """A conclusion of the original sandbox. The study's pairs with the key `said` test it."""
 
     number: int = Field(ge=1)
     said: str
@@ -216,7 +216,7 @@ class SandboxStudy(Strict):
         varied = [("grid", self.grid.over)] if self.grid else []
         for key, changes in [("base", self.base), *self.arms.items(), *varied]:
             if "seeds" in changes:
-                raise ValueError(f"{key}: all arms have the same seeds; set `seeds` of the study")
+                raise ValueError(f"{key}: all arms have the same seeds; set the study's `seeds`")
         return self
 
     @model_validator(mode="after")
@@ -256,7 +256,7 @@ class SandboxStudy(Strict):
 
     @property
     def labels(self) -> list[str]:
-        """Labels of all arms as declared, without the second half of an A/A pair."""
+        """Labels of all arms in the file. The second half of an A/A pair is not included."""
         return [*self.arms, *(label for label, _ in self._of_grid())]
 
     @property
@@ -265,7 +265,7 @@ class SandboxStudy(Strict):
         return f"{self.again}, other seeds" if self.again else None
 
     def overrides(self) -> dict[str, dict[str, Any]]:
-        """Label -> changes of `base` in the arm."""
+        """Map the label of each arm to its changes to `base`."""
         changes = dict(self.arms) | dict(self._of_grid())
         if self.again:
             seeds = tuple(range(_OTHER_SEEDS, _OTHER_SEEDS + self.seeds))
@@ -292,7 +292,7 @@ def read_study(path: Path) -> SandboxStudy:
 
 
 def resolve(study: SandboxStudy, source: str, tiny: bool = False) -> dict[str, Strict]:
-    """Label -> complete settings of each arm, checked by its piece.
+    """Map the label of each arm to its complete, validated settings.
 
     Args:
         source: the study's file, for messages.

@@ -1,8 +1,8 @@
 """Sequence tasks: an input, a separator, and an output of equal length with one right answer.
 
-Inputs are `seq_len` tokens below `vocab_size`. The separator has the id `vocab_size`. It is a
-possible action, but is never right. The task format_answer has one more token, the tag, with which
-the output must begin.
+Inputs are `seq_len` tokens below `vocab_size`. The separator has the id `vocab_size`. A policy can
+emit the separator, but it is never part of the right answer. The task format_answer has one more
+token, the tag, with which the output must begin.
 """
 
 from collections.abc import Mapping, Sequence

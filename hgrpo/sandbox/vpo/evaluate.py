@@ -25,7 +25,7 @@ from hgrpo.sandbox.vpo.set_metrics import (
     worst_regret,
 )
 
-# Numbers k of answers that are pooled over sets. They do not depend on the set size.
+# Numbers k of answers over which metrics are computed; the answers may come from several sets.
 _POOLS = (1, 3, 9)
 _REFERENCE_SETS = 12
 
@@ -42,14 +42,14 @@ class Examiner:
 
     @torch.no_grad()
     def examine(self, weights: Tensor, step: int) -> dict[str, Tensor]:
-        """Columns of the log, [S] each; means over prompts.
+        """Columns of the log, [S] each; all values are means over prompts.
 
-        `best_at_k` is the reward under the gold weights of the best of the first k pooled answers.
-        `set_score` is the reward of a set's best answer, averaged over weights, and
-        `set_score_at_k` that of the best of k pooled answers. `hypervolume_at_k`,
+        `set_score` is the reward of the best answer in a set, averaged over weights of the two
+        rewards. Metrics `*_at_k` are computed for k answers, which may come from several sets.
+        `best_at_k` is the best reward among them under the gold weights. `hypervolume_at_k`,
         `worst_regret_at_k` and `coverage_at_k` are defined in `set_metrics`. `pool_diversity_l1` is
-        the mean distance between two answers of one set, and `across_diversity_l1` between answers
-        of two sets. `entropy` is a mean over slots in nats.
+        the mean distance between two answers of the same set, and `across_diversity_l1` between
+        answers of different sets. `entropy` is averaged over slots, in nats.
         """
         table = self.policy.slot_table(weights)
         chances = table.double().exp()
@@ -71,14 +71,14 @@ class Examiner:
         return {name: column.float() for name, column in columns.items()}
 
     def expected_set_score(self, weights: Tensor) -> Tensor:
-        """E[set score] of one set [S], averaged over prompts; exact and differentiable."""
+        """Expected set score, averaged over prompts, [S]; exact and differentiable."""
         chances = self.policy.slot_table(weights).double().exp()
         counts = self._counts(self.policy.slots)
         return seed_mean(self._expected(chances, counts, self._worths["set_score"]))
 
     @cached_property
     def _worths(self) -> dict[str, Tensor]:
-        """For each metric, the value of each subset of answers, float64 [prompts, 2^V]."""
+        """Map each metric to its values for all subsets of answers, float64 [prompts, 2^V]."""
         available = self.task.vectors.double().unsqueeze(1)
         return {
             "set_score": self._of_subsets(exact_set_score),
@@ -96,7 +96,7 @@ class Examiner:
         return torch.nn.functional.pad(worths, (1, 0))
 
     def _counts(self, answers: int) -> Tensor:
-        """Number of occurrences of each slot among the first `answers` answers, int64 [M]."""
+        """How many of the first `answers` answers come from each slot, int64 [M]."""
         whole, rest = divmod(answers, self.policy.slots)
         return whole + (torch.arange(self.policy.slots) < rest).long()
 
@@ -117,7 +117,7 @@ class Examiner:
         }
 
     def _apart(self, chances: Tensor) -> Tensor:
-        """Mean distance between independent answers of two slots, [S, prompts, M, M]."""
+        """Mean distance between independent answers of each pair of slots, [S, prompts, M, M]."""
         apart = distances(self.task.vectors.double())
         return torch.einsum("spma,pab,spnb->spmn", chances, apart, chances)
 

@@ -33,7 +33,7 @@ class ParetoFront:
         )
 
     def draw(self, seeds: Sequence[int], step: int, count: int) -> Tensor:
-        """`count` prompts for each seed, int64 [S, count]; `step` is part of the draw's name."""
+        """Draw `count` prompts per seed, int64 [S, count]; `step` selects the random stream."""
         return draws.integers(seeds, "data", (step,), (count,), self.prompts)
 
     def rewards(self, prompts: Tensor, actions: Tensor) -> Tensor:

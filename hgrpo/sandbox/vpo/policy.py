@@ -13,7 +13,7 @@ from hgrpo.sandbox.policies import Sampled
 
 @dataclass(frozen=True)
 class SetPolicy:
-    """The sum of prompt and slot embeddings, followed by a tanh layer and a linear layer.
+    """A network that adds prompt and slot embeddings, followed by a tanh layer and a linear layer.
 
     `inputs` are prompt indices, int64 [S, N]. An answer is one token, so T is 1.
     """
@@ -25,8 +25,8 @@ class SetPolicy:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        # Slots come last, so that policies with different set sizes share all other initial
-        # weights.
+        # The slots' weights are drawn last, so that all other initial weights do not depend on the
+        # number of slots.
         return (
             Part("prompts", (self.prompts, self.hidden), "normal"),
             *linear_parts("hidden", self.hidden, self.hidden),

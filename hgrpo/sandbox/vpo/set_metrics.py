@@ -1,8 +1,8 @@
-"""Metrics of a set of answers under unknown weights of the two rewards.
+"""Metrics of a set of answers with two rewards, whose weights w are unknown.
 
-Sets are float [..., M, 2], and `available` [..., V, 2] contains the rewards of all possible
-answers. The value of a set depends only on which of the V actions it contains. Expectations over
-sets of independent answers are therefore sums over the 2^V subsets of actions.
+A set is given by its M reward vectors, float [..., M, 2]. `available` [..., V, 2] contains the
+reward vectors of all possible answers. The value of a set depends only on which of the V answers it
+contains, so expectations over sets of independent answers are sums over the 2^V subsets.
 """
 
 import torch
@@ -26,9 +26,10 @@ def hypervolume(vectors: Tensor) -> Tensor:
 
 
 def worst_regret(vectors: Tensor, available: Tensor) -> Tensor:
-    """Maximum over w of (best available w . r - best w . r in the set), float [...].
+    """Maximum over w of the best w . r of all answers minus the best w . r in the set, float [...].
 
-    The difference is linear in w between crossings of answers, so the maximum is at a crossing.
+    Between two weights at which answers tie, the difference is linear in w. The maximum is
+    therefore at such a weight.
     """
     places = crossings(available)
     return (envelope(available, places) - envelope(vectors, places)).amax(-1)
@@ -42,7 +43,7 @@ def on_front(available: Tensor) -> Tensor:
 
 
 def coverage(vectors: Tensor, available: Tensor) -> Tensor:
-    """Share of the Pareto front's answers in the set, float [...]."""
+    """Share of all Pareto-optimal answers that are in the set, float [...]."""
     held = (available.unsqueeze(-2) == vectors.unsqueeze(-3)).all(-1).any(-1)
     front = on_front(available)
     return (held & front).float().sum(-1) / front.float().sum(-1)
@@ -82,10 +83,10 @@ def subset_chances(chances: Tensor, counts: Tensor) -> Tensor:
 
 
 def subset_vectors(vectors: Tensor) -> Tensor:
-    """Each non-empty subset as a set of V answers, [..., 2^V - 1, V, 2].
+    """The reward vectors of each non-empty subset, as a set of V answers, [..., 2^V - 1, V, 2].
 
-    Actions that are not in the subset are replaced by duplicates of actions in the subset, which do
-    not change the value of a set.
+    Actions outside the subset are replaced by an action in the subset. Such duplicates do not
+    change the value of a set.
 
     Args:
         vectors: rewards of the V actions, float [..., V, 2].

@@ -1,4 +1,4 @@
-"""Settings of a run of vpo, with the names of the original's flags."""
+"""Settings of a run of vpo, named like the flags of the original sandbox."""
 
 from typing import Literal
 

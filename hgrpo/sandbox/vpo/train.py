@@ -29,7 +29,7 @@ class Trainer(PolicyTrainer):
         self.examiner = Examiner(self.task, self.policy, s.seeds, s.compat == "reference")
 
     def take_step(self) -> None:
-        """Sample and score a batch of sets, and update on it. If due, evaluate first."""
+        """If an evaluation is due, evaluate. Then sample and score a batch of sets, and update."""
         s = self.settings
         due = self.step % s.eval_every == 0
         evaluation = self.examine() if due else {}

@@ -108,7 +108,7 @@ def test_arms_from_another_sft_policy_of_the_same_key_are_refused(shared):
     with pytest.raises(UserError) as refused:
         unpack(shared)
     assert str(refused.value).startswith(f"{shared}: rl_round method Progressive seed 11 round ")
-    assert "its inputs, such as the SFT policy, differ from the results here" in str(refused.value)
+    assert "the job's inputs, such as the SFT policy, differ from the " in str(refused.value)
     assert contents_of(STORE) == before
 
 
@@ -201,7 +201,7 @@ def test_a_member_that_is_no_file_is_refused(plan, shared, kind):
 def test_a_file_that_no_record_lists_is_refused(plan, shared):
     key = plan.find(*ROUNDS[0]).key
     write(shared, members_of(shared) | {f"{key}/rl/extra": b"x"})
-    refuse(plan, shared, f"{key}: its files do not match its record")
+    refuse(plan, shared, f"{key}: the files do not match made.json")
 
 
 def test_a_job_without_its_record_or_without_what_it_was_made_from_is_refused(plan, shared):

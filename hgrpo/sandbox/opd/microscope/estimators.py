@@ -1,4 +1,4 @@
-"""Defines gradient estimators for two objectives. An estimator is a loss [S] of a batch.
+"""Gradient estimators for two objectives. An estimator maps a batch to one loss per seed, [S].
 
 Let p be the student, q the teacher, and KL_t the reverse KL divergence at the prefix before token
 t:
@@ -50,8 +50,8 @@ def sequence_pg_loo(seen: Seen) -> Tensor:
 def sequence_exact_rewards(seen: Seen) -> Tensor:
     """Exact gradient of the KL at each prefix, plus a policy gradient for the KL at later prefixes.
 
-    The reward in the policy gradient is the exact KL at these prefixes, centred. Only the prefixes
-    are sampled.
+    The reward of a token in the policy gradient is the negative sum of the exact KLs at later
+    prefixes, after subtraction of the mean. Only the prefixes are sampled.
     """
     exact = reverse_kl(seen.table, teacher_of(seen))
     later = rewards_to_go(exact.detach()) - exact.detach()

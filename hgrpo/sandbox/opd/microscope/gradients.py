@@ -1,4 +1,4 @@
-"""Computes gradients at fixed weights: those of estimators on batches, and exact gradients."""
+"""Computes gradients at fixed weights: the estimators' gradients on batches, and exact ones."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from hgrpo.sandbox.opd.microscope.estimators import ESTIMATORS, Objective
 from hgrpo.sandbox.opd.tasks import DistillTask
 from hgrpo.sandbox.policies import Policy, taken
 
-# Maximum number of tokens differentiated in one pass, to limit memory.
+# Maximum number of tokens in one backward pass, to limit memory.
 _AT_ONCE = 40_000
 # Maximum number of (input, output) pairs for which sums over all outputs are computed.
 _MOST_PAIRS = 10_000
@@ -23,7 +23,7 @@ _MOST_PAIRS = 10_000
 
 @dataclass(frozen=True)
 class Batches:
-    """`count` batches of `size` rollouts; `name` is part of their random streams' names."""
+    """`count` batches of `size` rollouts each; `name` selects the random stream."""
 
     name: str
     count: int
@@ -33,7 +33,7 @@ class Batches:
 def sampled(
     task: DistillTask, policy: Policy, seed: int, weights: Tensor, batches: Batches
 ) -> Iterator[Rollout]:
-    """Sample the batches of one seed, a few at a time. Their first axis is the axis of batches."""
+    """Sample the batches of one seed, a few at a time. The first axis is the batch number."""
     s, name = task.settings, ("microscope", batches.name, task.settings.seq_len)
     count = batches.count * batches.size
     tokens = draws.integers((seed,), "data", name, (count, s.seq_len), s.vocab_size)
@@ -93,7 +93,7 @@ def exact_gradients(task: DistillTask, policy: Policy, weights: Tensor) -> dict[
     chances, kl = ours.exp(), reverse_kl(table, teacher).mean(-1)
 
     def gradient(values: Tensor) -> Tensor:
-        """Gradient of the sum over outputs, averaged over inputs; `values` are [S, N, K, M]."""
+        """Sum `values` [S, N, K, M] over outputs, average over inputs, and differentiate."""
         loss = values.sum((2, 3)).mean(1).sum()
         return torch.autograd.grad(loss, weights, retain_graph=True)[0]
 

@@ -29,7 +29,9 @@ Row = dict[str, float | int | str]
 def measure(
     settings: MicroscopeSettings, advance: Callable[[], object] = lambda: None
 ) -> list[Row]:
-    """One row per horizon, seed and estimator; `advance` is called for each horizon and seed.
+    """Return one row per horizon, seed and estimator.
+
+    `advance` is called after each combination of horizon and seed.
 
     Raises:
         TrainingError: a gradient is not finite.
@@ -110,7 +112,7 @@ def scatter(each: Tensor) -> float:
 
 
 def original(losses: Tensor, each: Tensor, direction: Tensor) -> dict[str, float]:
-    """Columns of the original: loss, gradient along a fixed unit vector, and gradient norm."""
+    """The original's columns: statistics of the loss, projected gradient and gradient norm."""
     projections, norms = each @ direction, each.norm(dim=1)
     return {
         "loss_mean": float(losses.mean()),
@@ -126,15 +128,15 @@ def original(losses: Tensor, each: Tensor, direction: Tensor) -> dict[str, float
 def against(
     each: Tensor, exact: Mapping[Objective, Tensor], objective: Objective, doubt: float
 ) -> dict[str, float]:
-    """Compare gradients [C, P] of batches with the exact gradients [P] of both objectives.
+    """Compare the gradients [C, P] of C batches with the exact gradient [P] of each objective.
 
     - relative_variance: trace of the covariance, divided by the squared norm of the exact gradient.
       It is the same for losses that are sums and for losses that are means over tokens.
     - bias: distance of the mean gradient from the exact gradient, divided by the norm of the exact
       gradient; `bias_noise` is its expected value for an unbiased estimator.
-    - cosine: cosine of a batch's gradient and the exact gradient, averaged over batches.
-    - cosine_of_mean: cosine of the mean gradient and the exact gradient.
-    - cosine_other: cosine of the mean gradient and the exact gradient of the other objective.
+    - cosine: cosine similarity of a batch's gradient and the exact gradient, averaged over batches.
+    - cosine_of_mean: cosine similarity of the mean gradient and the exact gradient.
+    - cosine_other: like cosine_of_mean, with the exact gradient of the other objective.
 
     Args:
         objective: the estimator's own objective.

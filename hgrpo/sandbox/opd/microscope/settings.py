@@ -1,4 +1,4 @@
-"""Settings of the variance microscope, with the names of the original's flags."""
+"""Settings of the variance microscope, named like the flags of the original sandbox."""
 
 from typing import Annotated
 

@@ -1,8 +1,8 @@
-"""Language models as nets of a bandit whose action is the next token after a context.
+"""Language models for a bandit task, in which the action is the next token after a context.
 
 The model is a small character model, which is pretrained here with cross-entropy, or a causal
-language model from Hugging Face (extra `lm-bandit`). All seeds share the module but have separate
-rows of weights, with which they are evaluated one by one.
+language model from Hugging Face (extra `lm-bandit`). All seeds share the module. Each seed has its
+own weights, and seeds are evaluated one after the other.
 """
 
 from collections.abc import Callable, Sequence
@@ -71,14 +71,14 @@ def char_model(settings: RlSettings, codes: Tensor, vocabulary: int) -> NextToke
 
 
 def windows(codes: Tensor, begins: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """Contexts [S, N, size] at offsets `begins` [S, N], and the next codes [S, N, 1]."""
+    """Contexts [S, N, size] from the offsets `begins` [S, N] on, and the next codes [S, N, 1]."""
     places = begins.unsqueeze(-1) + torch.arange(size + 1)
     tokens = codes[places]
     return tokens[..., :-1], tokens[..., -1:]
 
 
 def hf_model(name: str) -> tuple[Callable[[str], Tensor], NextToken]:
-    """A function that tokenizes a text to int64 [n], and the model in float32.
+    """Return a function that converts a text to token ids, int64 [n], and the model in float32.
 
     Args:
         name: a folder, or a name on the hub.

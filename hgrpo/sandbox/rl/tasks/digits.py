@@ -1,7 +1,7 @@
 """The digits bandit: classify images of ten digits.
 
-Images are scikit-learn's 1,797 digits of 8 by 8 pixels, every fifth of which is a test image, or
-the user's MNIST file.
+By default, the images are scikit-learn's 1,797 digits of 8 by 8 pixels, and every fifth image is a
+test image. Alternatively, the images are read from the user's MNIST file.
 """
 
 import zipfile
@@ -31,7 +31,7 @@ _DAMAGED = (KeyError, ValueError, TypeError, EOFError, OSError, zipfile.BadZipFi
 
 @dataclass(frozen=True)
 class Digits(Bandit):
-    """Images as rows of pixels in [0, 1], float [n, F], and labels int64 [n]."""
+    """Images with F pixels in [0, 1], float [n, F], and labels, int64 [n]."""
 
     pictures: Tensor
     digits: Tensor
@@ -58,8 +58,8 @@ class Digits(Bandit):
             fits = x.ndim > 1 and y.ndim == 1 and len(x) == len(y) > 0
             if not fits or y.min() < 0 or y.max() >= _CLASSES:
                 raise UserError(
-                    f"{settings.data}: {name} images {x.shape} and labels {y.shape}: expected rows "
-                    "of pixels and the same number of labels from 0 to 9"
+                    f"{settings.data}: {name} images {x.shape} and labels {y.shape}: expected "
+                    "pixels for each image, and one label from 0 to 9 per image"
                 )
         rows = [torch.as_tensor(x.reshape(len(x), -1), dtype=torch.float32) for x in arrays[::2]]
         labels = [torch.as_tensor(y.astype(np.int64)) for y in arrays[1::2]]

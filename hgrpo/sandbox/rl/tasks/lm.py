@@ -44,7 +44,7 @@ _WHEN = ("before dawn", "after supper", "on monday", "all winter long", "once ag
 
 @dataclass(frozen=True)
 class LmBandit(Bandit):
-    """Tokens int64 [n] for training and test, and the initial policy of all seeds."""
+    """The token ids of the training and test text, int64 [n], and the initial policy."""
 
     text: Tensor
     test_text: Tensor
@@ -69,7 +69,7 @@ class LmBandit(Bandit):
         if len(codes) - cut <= context:
             raise UserError(
                 f"--data: {settings.data or 'the synthetic text'}: {len(codes)} tokens are too few "
-                f"for contexts of {context}"
+                f"for a test set with contexts of {context} tokens"
             )
         if settings.model_name == MODEL:
             model = char_model(settings, codes[:cut], vocabulary)
@@ -100,7 +100,7 @@ class LmBandit(Bandit):
         return Questions(*windows(text, begins, self.context))
 
     def more(self, greedy: Sampled, questions: Questions) -> dict[str, Tensor]:
-        """Perplexity, and the error by terciles of the initial model's loss."""
+        """Perplexity, and the error rate in each tercile of the initial model's loss."""
         labels = questions.labels[:, :, None, None]
         wrong = 1.0 - self.rewards(greedy.actions, labels).flatten(1)
         losses = self._losses(questions)
@@ -120,7 +120,7 @@ class LmBandit(Bandit):
 
     @torch.no_grad()
     def stated(self, policy: Policy, weights: Tensor, questions: Questions) -> Tensor:
-        """The probability of the right token minus the expected penalty."""
+        """The probability of the right token, minus the expected KL penalty."""
         answer = questions.labels[:, :, None, None]
         table = policy.table(weights, questions.inputs, answer)
         expected = taken(table, answer).exp()[:, :, 0, 0, 0]

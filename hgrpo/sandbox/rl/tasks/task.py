@@ -11,15 +11,16 @@ from hgrpo.sandbox.policies import Policy, Sampled
 from hgrpo.sandbox.rl.settings import MOST_OUTPUTS, RlSettings
 from hgrpo.sandbox.tasks import REVERSALS
 
-# Number of outputs of all seeds per pass; larger passes are slower because of memory access.
+# Number of outputs per forward pass, summed over seeds. Larger passes are slower (memory access).
 _AT_ONCE = 2_000
 
 
 class Task(Protocol):
     """A task with inputs, actions and rewards.
 
-    Actions and labels are int64 with last axis T, and rewards lack this axis. `scored` [T] is 1 for
-    positions that affect the reward. `separator` is the action that is never right, or None.
+    Actions and labels are int64 tensors whose last axis has length T. Rewards have no such axis.
+    `scored` [T] is 1 for positions that affect the reward. `separator` is an action that is never
+    right, or None if the task has no such action.
     """
 
     actions: int
@@ -32,11 +33,11 @@ class Task(Protocol):
     def policy(self) -> Policy: ...
 
     def draw(self, seeds: Sequence[int], step: object, count: int) -> Questions:
-        """`count` inputs for each seed; `step` is part of the draw's name."""
+        """Draw `count` inputs for each seed; `step` selects the random stream."""
         ...
 
     def examination(self) -> tuple[Questions, bool]:
-        """Inputs of an evaluation (the seed axis has size 1), and whether these are all inputs."""
+        """Inputs of an evaluation, with a seed axis of size 1, and whether they are all inputs."""
         ...
 
     def rewards(self, actions: Tensor, labels: Tensor) -> Tensor: ...
@@ -46,7 +47,7 @@ class Task(Protocol):
         ...
 
     def errors(self, actions: Tensor, labels: Tensor) -> Mapping[str, Tensor]:
-        """Columns of the log, such as `test_error`, with values in the shape of the rewards."""
+        """Columns of the log, such as `test_error`; each has the same shape as the rewards."""
         ...
 
     def more(self, greedy: Sampled, questions: Questions) -> dict[str, Tensor]:
@@ -58,12 +59,12 @@ class Task(Protocol):
         ...
 
     def adjust(self, rewards: Tensor, sampled: Sampled, questions: Questions) -> Tensor:
-        """Rewards [S, N, K] minus the task's penalty, such as a KL to the initial policy."""
+        """Rewards [S, N, K] minus the task's penalty, such as a KL penalty."""
         ...
 
 
 class Bandit:
-    """A task with one action. The reward is 1 for the right action and 0 for all others."""
+    """A task in which an output is a single action. The reward is 1 if it is right, and else 0."""
 
     horizon = 1
     separator = None

@@ -125,7 +125,7 @@ def test_the_exact_gradient_is_that_of_the_penalised_reward():
     [
         ({"model_name": "no/such/model"}, "no/such/model: not found locally or on the hub"),
         ({"data": "no/such.txt"}, "no/such.txt: No such file"),
-        ({"context_len": 10**6}, "too few for contexts of 1000000"),
+        ({"context_len": 10**6}, "too few for a test set with contexts of 1000000"),
     ],
 )
 def test_what_it_cannot_read_is_named(changes, text):
