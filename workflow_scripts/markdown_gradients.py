@@ -26,7 +26,7 @@ def slopes(tables: Tables) -> list[list[str]]:
 
 
 def dominance(tables: Tables) -> list[list[str]]:
-    """One row per policy, pass and bucket: squared norm of regularisers minus the task's."""
+    """One row per policy, pass and bucket: squared gradient norm of regularisers minus task."""
     titles = ["arm", "after round", "groups", "returns differ"]
     lines = [[*titles, "squared norm, regularisers minus task", "p, Holm", "verdict"]]
     for row in tables["dominance"].to_dict("records"):

@@ -117,7 +117,8 @@ def run_warm(module: str) -> int | None:
         answer = link.recv(2)
     if answer[:1] == _ENDED:
         return answer[1]
-    # Restarting is safe, because results are written atomically. `command.run` resets the handlers.
+    # A restart is safe, because results are written atomically and `command.run` resets the signal
+    # handlers.
     print("the process that ran this job was killed; restarting the job", file=sys.stderr)
     return None
 

@@ -20,7 +20,7 @@ Past = dict[tuple[str, str], list[tuple[float, float]]]
 
 
 class Estimate(NamedTuple):
-    """Seconds or bytes of a job, and the source: OWN, OTHER_ARMS, REFERENCE or CEILING."""
+    """Estimated seconds or bytes of a job; `source` is OWN, OTHER_ARMS, REFERENCE or CEILING."""
 
     value: float
     source: int = OWN
