@@ -33,9 +33,8 @@ def read_groups(folder: Path, tasks: Sequence[Task]) -> list[PlayedGroup]:
         tasks: the tasks of the round's panel.
 
     Raises:
-        UserError: a file is missing, damaged, empty or not a table of a round; a trajectory's
-            turns or tokens do not match in the two files; or a task has changed since the round
-            or is not in the panel.
+        UserError: a file is missing, damaged, empty or of the wrong kind; a trajectory's turns or
+            tokens do not match in both files; or a task has changed or is not in the panel.
     """
     turns_path, path = Path(folder) / store.TURNS_FILE, Path(folder) / store.SEQUENCES_FILE
     panel = {task.task_id: task for task in tasks}

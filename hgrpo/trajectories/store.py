@@ -1,8 +1,7 @@
 """Writes and reads the two tables of a round's trajectories.
 
-turns.parquet has one row per turn, and sequences.parquet has one row per trajectory. See
-docs/artefacts.md for their columns. Embeddings are stored as float16. `overlong` and
-`context_overflow` are not stored.
+turns.parquet has one row per turn, and sequences.parquet has one row per trajectory; see
+docs/artefacts.md. Embeddings are float16. `overlong` and `context_overflow` are not stored.
 """
 
 from collections.abc import Sequence

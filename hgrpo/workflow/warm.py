@@ -117,8 +117,7 @@ def run_warm(module: str) -> int | None:
         answer = link.recv(2)
     if answer[:1] == _ENDED:
         return answer[1]
-    # A restart is safe, because results are written atomically and `command.run` resets the signal
-    # handlers.
+    # A restart is safe: results are written atomically, and `command.run` resets signal handlers.
     print("the process that ran this job was killed; restarting the job", file=sys.stderr)
     return None
 
