@@ -42,7 +42,7 @@ rule fetch_assets:
 
 
 rule assets:
-    """Generate or collect the games, and hash each one in the panels file."""
+    """Generate or collect the games, and write a panels file with the hash of each game."""
     input:
         unpack(files("assets")),
     output:

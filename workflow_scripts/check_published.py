@@ -26,7 +26,7 @@ GIVEN = {evidence.TUNING, *evidence.FILES}
 # Columns of comparisons that cannot be recomputed without the outcome of every game or without the
 # previous analysis.
 OF_GAMES = ("verdict_before", "standard_error_before")
-# Score -> column of seeds.csv with its value after the last round.
+# Name of a score -> the column of seeds.csv that contains the score after the last round.
 LAST = {"success": "success", "return": "mean_return"}
 # Tolerances for rounding errors, because the order of summation differs between machines.
 CLOSE = {"rtol": 1e-6, "atol": 1e-9, "equal_nan": True}
@@ -187,9 +187,9 @@ def differences(here: pd.DataFrame, there: pd.DataFrame) -> list[str]:
 
 
 def _part(lacking: list[str], there: pd.DataFrame) -> str:
-    """Describe the part of a table that cannot be recomputed, by the shorter list of columns.
+    """Describe which columns of a table cannot be recomputed.
 
-    The list has either the columns that cannot be recomputed, or "except for" and the others.
+    The text lists these columns or, if that is shorter, "except for" and all other columns.
     """
     names = {"method", "label", "baseline", "baseline_temperature", "temperature"}
     others = [name for name in there if name not in names]

@@ -238,7 +238,7 @@ def read(tables: Path) -> Evidence:
 
 
 def incomplete(tables: Path) -> bool:
-    """Whether slices of a study are missing in a folder, so that it has no tables yet."""
+    """Whether a folder has no tables yet, because slices of the study are missing."""
     return (tables / GAMES).is_file() and not (tables / "methods.csv").is_file()
 
 

@@ -88,7 +88,7 @@ def effects(tables: Tables) -> str:
 
 
 def areas(tables: Tables) -> str:
-    """One row per trained arm: greedy test success after round 1, its area, and at the end.
+    """One row per trained arm: greedy test success after the first and last rounds, and its area.
 
     The area is the mean success over all rounds. The rows have no intervals, because the table
     `rounds` has no paired differences.
@@ -172,9 +172,10 @@ def pairs(tables: Tables) -> str:
 
 
 def thresholds(tables: Tables) -> str:
-    """One row per trained arm: number of trajectories to each threshold.
+    """One row per trained arm: number of trajectories until each threshold is reached.
 
-    Cells contain restricted means with intervals, and how many runs reached the threshold.
+    Cells contain restricted means with intervals, and the number of runs that reached the
+    threshold.
     """
     table, score = tables["thresholds"], _score_of(tables)
     levels = sorted(table["threshold"].unique())

@@ -270,7 +270,7 @@ def spread_text(tables: Path, studies_folder: Path) -> str:
     """JSON text that maps each study to the standard deviation between its published seeds.
 
     `deviation` is the standard deviation over seeds of the paired difference between an arm and the
-    reference: the square root of the variance, which is averaged over arms.
+    reference. The variance is averaged over arms before the square root is taken.
     """
     spreads = {}
     for path in sorted(tables.glob("*/seeds.csv")):

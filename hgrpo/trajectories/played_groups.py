@@ -34,7 +34,7 @@ def read_groups(folder: Path, tasks: Sequence[Task]) -> list[PlayedGroup]:
 
     Raises:
         UserError: a file is missing, damaged, empty or of the wrong kind; a trajectory's turns or
-            tokens do not match in both files; or a task has changed or is not in the panel.
+            tokens differ between the files; or a task has changed or is not in the panel.
     """
     turns_path, path = Path(folder) / store.TURNS_FILE, Path(folder) / store.SEQUENCES_FILE
     panel = {task.task_id: task for task in tasks}

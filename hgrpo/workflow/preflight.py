@@ -125,7 +125,7 @@ def user_paths(study: Study) -> list[UserPath]:
 
 
 def ask_slurm(command: str = "sinfo") -> tuple[bool, str]:
-    """Whether Slurm responds, and a text: partitions and GPUs (`gpu gpu:8`), or the error."""
+    """Whether Slurm responds, and its partitions and GPUs (`gpu gpu:8`) or an error message."""
     try:
         done = subprocess.run(
             [command, "--noheader", "-o%P %G"],

@@ -1,7 +1,7 @@
 """Runs of the sandbox studies, their settings and their code hashes, for rules/sandbox.smk.
 
-When Snakemake starts, only the names of the sandbox studies are read. Their content is read on
-demand, so that Snakemake also starts fast for studies of agents.
+When Snakemake starts, only the names of the sandbox studies are read. The content of a study is
+read when it is needed, so that runs of other studies start quickly.
 """
 
 import functools
@@ -29,7 +29,7 @@ _ROOTS = {
 }
 # Settings that permit a run but do not affect its results.
 _PERMITS = ("allow_degenerate",)
-# Keys of a study's file that no job depends on, and those that one kind of job does not depend on.
+# Keys of a study's file that are left out of the settings of all jobs, or of one kind of job.
 _UNREAD = {"base", "arms", "grid", "tiny", "packages"}
 _UNREAD_BY = {
     "statistics": {"figures", "question", "inference"},
@@ -114,7 +114,7 @@ class SandboxRules:
         for name in self.names if run not in self._runs else ():
             self.arms(name)
         if run not in self._runs:
-            raise UserError(f"{self.folders(run)}: in no study, because the code has changed since")
+            raise UserError(f"{self.folders(run)}: belongs to no study, as the code has changed")
         name, label = self._runs[run]
         return self.study(name).piece, self.arms(name)[label][1]
 

@@ -112,7 +112,7 @@ def duration(seconds: float) -> str:
 def work_left(study: Study, statuses: Iterable[JobStatus]) -> tuple[float, str]:
     """Estimated seconds of all unfinished jobs, and a prefix for the number.
 
-    The prefix is "at most " if a time limit was used, "about " if a reference rate was, else "".
+    Prefixes: "at most " (a time limit is included), "about " (a reference rate is included), "".
     """
     estimates = Estimates(Plan(study))
     seconds, sources = 0.0, {OWN}
@@ -194,7 +194,7 @@ def _show(jobs: Sequence[Planned], every_s: float, began: float, ends: Event) ->
 def cautions(made: Sequence[JobStatus], jobs: Sequence[Planned]) -> dict[str, str]:
     """Warnings about the finished jobs `made` in a run of `jobs`; kind of warning -> text.
 
-    Most warnings are from the jobs. A warning on the SFT policy compares it with the expert.
+    Most are written by the jobs. This function adds one if the SFT policy is far from the expert.
     """
     texts = [text for status in made for text in status.progress.cautions]
     expert, sft = _summary(jobs, "expert"), _summary([status.job for status in made], "evaluate")

@@ -121,7 +121,7 @@ def table(label: str, rows: Mapping[str, Sequence[Forecast]], prices: Prices | N
     Args:
         label: heading of the first column.
         rows: name -> forecasts.
-        prices: None omits the money column.
+        prices: prices of resources. If None, the table has no money column.
     """
     cells = []
     for name, expected in rows.items():

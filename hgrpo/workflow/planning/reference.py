@@ -32,11 +32,11 @@ OF_ANY_MODEL = ("study_config", "merge", "figures", "report")
 _BYTES_PER_WEIGHT = 16
 # Base weights are counted as 32-bit numbers, although most models store 16 bits per weight.
 _BYTES_PER_BASE_WEIGHT = 4
-# Upper bound on the bytes per token in the rollout tables, if every conversation has the maximum
-# length. The compressed tables of `bakeoff_plateau` use 1 byte per token.
+# Upper bound on the bytes per token of the rollout tables; those of `bakeoff_plateau` use 1 byte.
+# All conversations are assumed to have the maximum length.
 _BYTES_PER_TOKEN = 2
 _LONGEST = 8192  # tokens of a conversation if the model's file does not set `max_length`
-# Inputs plus outputs of a LoRA target module, divided by the model's width (hidden size).
+# Number of inputs plus number of outputs of a LoRA target module, divided by the hidden size.
 _ATTENTION = dict.fromkeys(("q_proj", "k_proj", "v_proj", "o_proj"), 2)
 _FEED_FORWARD = 7
 # Upper bound on width * layers / sqrt(parameters), which is between 0.9 and 1.5 for SmolLM2-135M
@@ -171,8 +171,8 @@ def model_bytes(study: Study, stage: str, method: str) -> int | None:
 def parameters(model: ModelConfig) -> int | None:
     """Approximate number of a base model's parameters; None if unknown.
 
-    A tiny model is assumed to have the maximum vocabulary, and a model in a folder to have 16-bit
-    weights. Without these, the number is parsed from the model's name, such as 1.5B or 135m.
+    A tiny model is assumed to have the maximum vocabulary, and files in a model's folder to have
+    16-bit weights. If there are no files, the number is parsed from a name with 1.5B or 135m.
     """
     if model.tiny is not None:
         return tiny_parameters(model.tiny)
