@@ -1,8 +1,8 @@
-"""Pages that are made only as named targets, and links to single files; no play or training."""
+"""Rules for pages and links that are created only when requested; they do not train or evaluate."""
 
 
 rule viewer:
-    """Write a page of single trajectories, which opens without a server."""
+    """Write a page that shows single trajectories. It can be opened without a server."""
     input:
         unpack(files("viewer")),
     output:
@@ -44,7 +44,8 @@ rule linked:
     input:
         one_line_errors()(of.linked),
     output:
-        # Without `update`, Snakemake would first delete the output, which is the target of an older link.
+        # `output` may be a link from an earlier run. Without `update`, Snakemake would delete the
+        # link's target.
         update(f"{plan.root}/{{path}}"),
     log:
         "results/store/links/{path}.log",

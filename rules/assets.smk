@@ -30,8 +30,8 @@ rule fetch_assets:
         **of.outputs("fetch_assets"),
     log:
         of.log("fetch_assets"),
-    # Runs on the submitting machine, because compute nodes may have no network; but runs like any
-    # other job if jobs share no disk with that machine.
+    # This job runs on the submitting machine, because compute nodes may have no network. If jobs do
+    # not share a disk with that machine, it runs like any other job.
     localrule: not ELSEWHERE
     params:
         job=command("fetch_assets"),
@@ -42,7 +42,7 @@ rule fetch_assets:
 
 
 rule assets:
-    """Generate or collect the games, and hash each one in the panels file."""
+    """Generate or collect the games, and write a panels file with the hash of each game."""
     input:
         unpack(files("assets")),
     output:

@@ -1,4 +1,4 @@
-"""Rule for the credit of all assigners on the same rollouts; it plays no games and needs no GPU."""
+"""Rule that compares all credit assigners on the same stored rollouts; it requires no GPU."""
 
 
 rule credit_agreement:

@@ -12,8 +12,8 @@ rule credit_fit:
     wildcard_constraints:
         method=TRAINED,
         round=TRAINED_ROUNDS,
-    # Fits have a higher priority than rounds, because each round of these runs waits for a fit, which
-    # makes them the longest runs.
+    # Fits have a higher priority than rounds. Runs with fits take longest, because each of their
+    # rounds waits for a fit.
     priority: 15
     threads: of.threads("credit_fit")
     resources:

@@ -48,7 +48,7 @@ rule rest_wave:
 for axis, arms in study.axis_arms.items():
 
     rule:
-        """Run all evaluations of one axis's arms; of the reference only if it is one of these arms."""
+        """Run all evaluations of the arms of one axis, which need not include the reference."""
         name:
             target(axis)
         input:

@@ -1,4 +1,4 @@
-"""Rules that measure the norms of task, KL and entropy gradients by bucket of groups."""
+"""Rules that measure the norms of task, KL and entropy gradients for each bucket of groups."""
 
 
 rule gradients_round:

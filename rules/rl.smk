@@ -12,13 +12,13 @@ rule rl_round:
     wildcard_constraints:
         method=TRAINED,
         round=TRAINED_ROUNDS,
-    # The rounds of a run are sequential and take longest, so they start early. Arms whose credit plays
-    # continuations come first, with their first seed, because they take several times as long.
+    # Rounds start early, because the rounds of a run are sequential and take most of the time. Arms
+    # whose credit plays continuations take several times as long, so their first seed starts first.
     priority: of.urgency
     threads: of.threads("rl_round")
     resources:
         **of.resources("rl_round"),
-        # A resource instead of a param, because the number of processes does not change results.
+        # `processes` is a resource and not a param, because it does not change results.
         processes=max(1, of.gpus("rl_round", workflow.resource_settings.overwrite_resources)),
     params:
         job=command("rl_round"),

@@ -5,7 +5,8 @@
     snakemake sandbox_figures        every figure, from cached runs, without torch
     snakemake sandbox_ci             a few steps and two seeds of every arm
 
-A run's folder is named after a hash of its settings and code, so equal arms of two studies run once.
+A run's folder is named after a hash of its settings and code. If two studies contain the same arm,
+it is run only once.
 """
 
 from hgrpo.workflow.sandbox_rules import RUN, SandboxRules
@@ -37,7 +38,8 @@ rule sandbox_run:
         arm=lambda w, output: one_line_errors()(lambda w: sandbox.label(w.run))(w),
     message:
         "Sandbox, {params.arm}"
-    # glibc keeps freed blocks of up to 1 GiB and PyTorch requests pages of 2 MB, which saves 10% of the time.
+    # With these variables, glibc keeps freed blocks of up to 1 GiB, and PyTorch requests pages of
+    # 2 MB. A run then takes 10% less time.
     shell:
         "OMP_NUM_THREADS={threads} MALLOC_MMAP_THRESHOLD_=1073741824 MALLOC_TRIM_THRESHOLD_=1073741824"
         " THP_MEM_ALLOC_ENABLE=1 python -m hgrpo.cli.sandbox_study run --config {params.job:q}"
@@ -45,7 +47,7 @@ rule sandbox_run:
 
 
 rule sandbox_statistics:
-    """Write a study's tables: arms with confidence intervals, and pairs with verdicts."""
+    """Write a study's tables: confidence intervals of arms, and verdicts on pairs of arms."""
     input:
         one_line_errors()(lambda w: sandbox.rows(w.sandbox_study)),
         job=one_line_errors()(lambda w: sandbox.job("statistics", w.sandbox_study)),

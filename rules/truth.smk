@@ -2,7 +2,7 @@
 
 
 rule truth_round:
-    """Play groups of rollouts, and continuations from before each of their turns."""
+    """Play groups of rollouts, and continuations from the state before each of their turns."""
     input:
         unpack(files("truth_round")),
     output:

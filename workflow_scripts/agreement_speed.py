@@ -1,10 +1,10 @@
 """Test whether agreement with ground-truth credit predicts how fast a method learns.
 
 Each arm is one point of the plot. The x-axis shows the arm's agreement with the true advantages on
-rollouts of the SFT policy (truth.csv), the y-axis its mean endpoint on test tasks over seeds
-(seeds.csv). The statistic is Spearman's rank correlation over arms, with a BCa bootstrap interval
-over arms. Its coverage for 24 independent arms is 95 % (400 repeats, correlations 0 and 0.6).
-Related arms are not independent, so the interval is somewhat too narrow.
+rollouts of the SFT policy (truth.csv). The y-axis shows the arm's endpoint on test tasks, averaged
+over seeds (seeds.csv). The statistic is Spearman's rank correlation over arms, with a BCa bootstrap
+interval over arms. The interval's coverage for 24 independent arms is 95 % (400 repeats,
+correlations 0 and 0.6). Related arms are not independent, so the interval is somewhat too narrow.
 """
 
 import shutil

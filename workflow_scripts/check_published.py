@@ -1,8 +1,8 @@
 """Recompute the numbers in docs/tables from the published files.
 
 A study with games.parquet is recomputed completely from `evidence.FILES`. For an older study, only
-numbers that depend on the runs' scores in seeds.csv are recomputed (`older_pages`); all other
-numbers are listed.
+the numbers that depend on seeds.csv (the score of each run) are recomputed; see `older_pages`. A
+list of all other numbers is printed.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ GIVEN = {evidence.TUNING, *evidence.FILES}
 # Columns of comparisons that cannot be recomputed without the outcome of every game or without the
 # previous analysis.
 OF_GAMES = ("verdict_before", "standard_error_before")
-# Score -> column of seeds.csv with its value after the last round.
+# Name of a score -> the column of seeds.csv that contains the score after the last round.
 LAST = {"success": "success", "return": "mean_return"}
 # Tolerances for rounding errors, because the order of summation differs between machines.
 CLOSE = {"rtol": 1e-6, "atol": 1e-9, "equal_nan": True}
@@ -72,7 +72,7 @@ def check(folder: Path, drawn: Mapping[str, str]) -> tuple[list[str], list[str]]
 def recomputed(
     folder: Path, drawn: Mapping[str, str], pictures: Path | None = None
 ) -> dict[str, pd.DataFrame]:
-    """Recompute all tables of a study with published games, by name.
+    """Recompute all tables of a study with games.parquet; the keys are the tables' names.
 
     Args:
         folder, drawn: as for `check`.
@@ -96,7 +96,11 @@ def recomputed(
 
 
 def from_seeds(folder: Path) -> dict[str, pd.DataFrame]:
-    """Recompute the columns that depend on seeds.csv, for a study without games, by table."""
+    """Recompute columns that depend on seeds.csv, for a study without games.parquet.
+
+    Returns:
+        Name of a table -> the recomputed columns.
+    """
     runs = older_pages.read_runs(folder)
     tables = {}
     for name in older_pages.FAMILIES:
@@ -183,7 +187,10 @@ def differences(here: pd.DataFrame, there: pd.DataFrame) -> list[str]:
 
 
 def _part(lacking: list[str], there: pd.DataFrame) -> str:
-    """List the columns that cannot be recomputed or, if shorter, those that can."""
+    """Describe which columns of a table cannot be recomputed.
+
+    The text lists these columns or, if that is shorter, "except for" and all other columns.
+    """
     names = {"method", "label", "baseline", "baseline_temperature", "temperature"}
     others = [name for name in there if name not in names]
     if len(lacking) <= len(others):

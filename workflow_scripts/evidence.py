@@ -92,7 +92,8 @@ def of_run(results: Path, study_file: Path) -> Evidence:
 
     Raises:
         UserError: the runs differ in training precision, which changes the score of a seed by
-            several percentage points; the study has no report yet; or an arm is not in its file.
+            several percentage points; the study has no report yet; or an arm of the results is not
+            in `study_file`.
     """
     rounds = sorted(results.glob("rl/*/*/*/summary.json"))
     dtypes = {json.loads(path.read_bytes()).get("train_dtype", "") for path in rounds}
@@ -223,7 +224,7 @@ def write(evidence: Evidence, tables: Path) -> None:
 
 
 def read(tables: Path) -> Evidence:
-    """Read the files that `write` or an earlier revision of it wrote."""
+    """Read the files written by `write`, including those of its earlier versions."""
     expert, absent = tables / EXPERT, {FITS: read_fits([]), COLLAPSE: read_collapse([])}
     logs = {
         name: _read_csv(tables / name) if (tables / name).is_file() else absent[name]
@@ -237,7 +238,7 @@ def read(tables: Path) -> Evidence:
 
 
 def incomplete(tables: Path) -> bool:
-    """Whether a folder contains some slices of a study but not all, and so has no tables yet."""
+    """Whether a folder has no tables yet, because slices of the study are missing."""
     return (tables / GAMES).is_file() and not (tables / "methods.csv").is_file()
 
 
@@ -278,9 +279,9 @@ def copy_tuning(folders: list[Path], tables: Path, earlier: bool) -> None:
 
 
 def tuning(parts: list[pd.DataFrame]) -> pd.DataFrame:
-    """Merge the rows of several tuning runs into one table, in an order independent of theirs."""
-    # Round the means, because their last bit depends on a report's other seeds. Convert the table
-    # to CSV and back, so that column types depend on all rows.
+    """Merge the rows of several tuning runs into one sorted table."""
+    # Round the means, because the last bit of a mean depends on which other seeds are in the
+    # report. Convert the table to CSV and back, so that column types depend on all rows.
     rows = pd.concat(parts, ignore_index=True).round(dict.fromkeys(TUNED, 12))
     table = pd.read_csv(StringIO(rows.to_csv(index=False))).drop_duplicates()
     settings = sorted({*table} - {*RUN, "round", *TUNED})

@@ -14,7 +14,11 @@ PARTS = {TASK: "task", REGULARISERS: "KL and entropy"}
 
 
 def slopes(tables: Tables) -> list[list[str]]:
-    """One row per policy, pass and loss component: squared norm regressed on the std of returns."""
+    """One row per policy, pass and loss component.
+
+    A row has the slope from the regression of the squared gradient norm on the standard deviation
+    of returns.
+    """
     titles = ["arm", "after round", "groups", "part", "mean square", "slope of the squared norm"]
     lines = [[*titles, "p", "p, Holm", "verdict"]]
     table = tables["slopes"]
@@ -26,7 +30,10 @@ def slopes(tables: Tables) -> list[list[str]]:
 
 
 def dominance(tables: Tables) -> list[list[str]]:
-    """One row per policy, pass and bucket: squared norm of regularisers minus the task's."""
+    """One row per policy, pass and bucket.
+
+    A row has the squared gradient norm of the regularisers minus that of the task.
+    """
     titles = ["arm", "after round", "groups", "returns differ"]
     lines = [[*titles, "squared norm, regularisers minus task", "p, Holm", "verdict"]]
     for row in tables["dominance"].to_dict("records"):

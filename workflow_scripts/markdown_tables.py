@@ -69,7 +69,7 @@ def cost(tables: Tables) -> str:
     }
     table = tables["cost"]
     if "judge_calls" in table:
-        # Judge calls plus cache hits, because their split depends on which jobs ran in parallel.
+        # Calls and cache hits are added, because their split depends on which jobs ran in parallel.
         table = table.assign(judged=table["judge_calls"] + table["judge_cache_hits"])
     columns = [name for name in names if name in table and table[name].notna().any()]
     lines = [["arm", *(names[name] for name in columns)]]
@@ -88,10 +88,10 @@ def effects(tables: Tables) -> str:
 
 
 def areas(tables: Tables) -> str:
-    """One row per trained arm: greedy test success after round 1, its area, and the last round.
+    """One row per trained arm: greedy test success after the first and last rounds, and its area.
 
-    The area is the mean over the rounds. Only the table `rounds` is used, which has no paired
-    differences, so the rows have no intervals.
+    The area is the mean success over all rounds. The rows have no intervals, because the table
+    `rounds` has no paired differences.
     """
     table = tables["rounds"]
     table = table[(table["panel"] == TEST) & (table["round"] > 0)]
@@ -107,8 +107,9 @@ def areas(tables: Tables) -> str:
 def verdicts(tables: Tables, baseline: str = "reference") -> str:
     """One row per analysis and number of seeds, from the simulation in `benchmarks/verdicts.py`.
 
-    An error rate is the maximum over all simulated cells with the given spreads, with and without a
-    twin and for all numbers of comparisons. The upper end of its interval follows in parentheses.
+    An error rate is the highest rate of all simulated cells with the spreads of the column. These
+    cells differ in the number of comparisons and in whether there is an A/A twin. The upper end of
+    the rate's interval follows in parentheses.
 
     Args:
         baseline: value of the column `baseline`, "reference" or "fixed".
@@ -129,7 +130,7 @@ def verdicts(tables: Tables, baseline: str = "reference") -> str:
 
 
 def verdict_cells(tables: Tables) -> str:
-    """One row per study design: worst error rates of the adopted analysis, and its power."""
+    """One row per study design: highest error rates of the adopted analysis, and its power."""
     table = tables["cells"].query("analysis == 'taken'")
     lines = [["seeds", "comparisons", "against", "error", "better", "worse", "power"]]
     designs = table.groupby(["seeds", "comparisons", "baseline", "twin"], sort=True)
@@ -171,9 +172,10 @@ def pairs(tables: Tables) -> str:
 
 
 def thresholds(tables: Tables) -> str:
-    """One row per trained arm: number of trajectories to each threshold.
+    """One row per trained arm: number of trajectories until each threshold is reached.
 
-    Cells contain restricted means with intervals, and how many runs reached the threshold.
+    Cells contain restricted means with intervals, and the number of runs that reached the
+    threshold.
     """
     table, score = tables["thresholds"], _score_of(tables)
     levels = sorted(table["threshold"].unique())
@@ -207,8 +209,9 @@ def dose_response(tables: Tables) -> str:
 def truth(tables: Tables) -> str:
     """One row per arm, sorted by decreasing correlation with ground truth.
 
-    For each policy with ground truth, a row has the correlation of the advantages with it, overall
-    and within trajectories, and whether the latter exceeds that of shuffled ground truth.
+    For each policy with ground truth, a row has two correlations of the arm's advantages with the
+    ground truth: over all turns, and within trajectories. It also shows whether the correlation
+    within trajectories exceeds that of shuffled ground truth.
     """
     table = tables["truth"]
     rounds = sorted(table["round"].unique())
@@ -319,7 +322,8 @@ def _amounts(value: float, lower: float, upper: float, score: Score) -> str:
 def _time(row: pd.Series, column: str) -> str:
     """Format a restricted mean and its interval, as `1,126 (810 to 1,442), 5 of 5 runs`.
 
-    The interval's columns are lower and upper, with the prefix `steps_` for the column `steps`.
+    The interval is in the columns `lower` and `upper`, or `steps_lower` and `steps_upper` for
+    `steps`.
     """
     prefix, digits = ("steps_", 1) if column == "steps" else ("", 0)
     lower, upper = (row[f"{prefix}{end}"] for end in ("lower", "upper"))
@@ -371,6 +375,6 @@ def _judged_again(*families: pd.DataFrame) -> str:
 
 def as_markdown(lines: list[list[str]]) -> str:
     """Format rows of cells as a Markdown table; the first row is the header."""
-    # Escape bars, because a bar within a cell, as in H(Z|X), would start another cell.
+    # Escape the character `|`, which would otherwise start a new cell, as in H(Z|X).
     head, *rows = ([cell.replace("|", "\\|") for cell in line] for line in lines)
     return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *rows])

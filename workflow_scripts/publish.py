@@ -1,11 +1,14 @@
 """Publish finished studies in docs/: their evidence, tables, figures and pages.
 
-docs/tables/<study>/ contains the evidence of a study (see evidence.py), from which the tables in
-this folder and the figures in docs/figures/<study>/ are computed; `--check` recomputes them. The
-blocks between `<!-- results <study> -->` and `<!-- end -->` in docs/results.md, docs/calibration.md
-and docs/statistics.md, and our column in docs/published.md, are generated from the tables. So is
-`hgrpo/report/published_spread.json`, the spread between seeds for reports with one seed. The block
-of an unpublished study contains a note.
+docs/tables/<study>/ contains the evidence of a study (see evidence.py). The tables in this folder
+and the figures in docs/figures/<study>/ are computed from the evidence. `--check` recomputes them.
+The following files are generated from the tables:
+
+- docs/results.md, docs/calibration.md and docs/statistics.md: the blocks between
+  `<!-- results <study> -->` and `<!-- end -->`. The block of an unpublished study contains a note.
+- docs/published.md: the column with our results.
+- `hgrpo/report/published_spread.json`: the standard deviation between the seeds of each published
+  study. Reports of a single seed refer to it.
 
 With `--slice`, a run contains only some of the study's seeds or arms, and its evidence is added to
 the published slices. After the last slice, tables, figures and blocks are generated; they are
@@ -137,7 +140,7 @@ def check(docs: Path, studies_folder: Path) -> None:
         print("".join(f"    cannot be recomputed: {each}\n" for each in rest), end="")
     wrong += _wrong_in_sandbox(docs / "sandbox", publish_sandbox.STUDIES)
     print(
-        "sandbox: recomputed only verdicts, from published p-values, but not p-values or arms.csv"
+        "sandbox: verdicts recomputed from published p-values; p-values and arms.csv not recomputed"
     )
     print("not recomputed: figures, and numbers in the text of pages")
     for page, text in filled(docs, studies_folder).items():
@@ -264,10 +267,10 @@ def filled(docs: Path, studies_folder: Path) -> dict[Path, str]:
 
 
 def spread_text(tables: Path, studies_folder: Path) -> str:
-    """JSON text that maps each study to the spread between its published seeds.
+    """JSON text that maps each study to the standard deviation between its published seeds.
 
-    `deviation` is the standard deviation, between seeds, of the paired difference of an arm from
-    the reference. It is the root of the variance averaged over arms.
+    `deviation` is the standard deviation over seeds of the paired difference between an arm and the
+    reference. The variance is averaged over arms before the square root is taken.
     """
     spreads = {}
     for path in sorted(tables.glob("*/seeds.csv")):

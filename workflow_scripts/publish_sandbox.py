@@ -1,9 +1,9 @@
 """Copy tables and figures of sandbox studies to docs/sandbox, and fill docs/sandbox/results.md.
 
-docs/sandbox/tables/<study>/ and docs/sandbox/figures/<study>/ are copies of the studies' outputs,
-without timings and without figures' CSV files above 200 KB. The blocks of docs/sandbox/results.md,
-from `<!-- sandbox <study> -->` or `<!-- sandbox inferences -->` to `<!-- end -->`, are generated
-from these copies.
+docs/sandbox/tables/<study>/ and docs/sandbox/figures/<study>/ are copies of the studies' outputs.
+Timings, and CSV files of figures above 200 KB, are not copied. The blocks of
+docs/sandbox/results.md, from `<!-- sandbox <study> -->` or `<!-- sandbox inferences -->` to
+`<!-- end -->`, are generated from these copies.
 
 Examples:
   python workflow_scripts/publish_sandbox.py influence replay   # after the studies have run
@@ -118,7 +118,7 @@ def filled(page: str, docs: Path, studies: Path) -> str:
 
 
 def block(name: str, study: SandboxStudy, docs: Path) -> str:
-    """Block of one study: figures, pairs with verdicts, and arms with the original's numbers."""
+    """Block of one study: figures, a table of pairs with verdicts, and a table of arms."""
     if not (docs / "tables" / name).is_dir():
         return NOT_RUN
     arms = read_table(docs / "tables" / name / ARMS)
@@ -136,9 +136,10 @@ def _figure(entry: Mapping[str, str], path: str, docs: Path) -> str:
 
 
 def compared(pairs: pd.DataFrame) -> str:
-    """The declared pairs with their verdicts, then the effects of rounding and of seeds alone.
+    """A table of the declared pairs, and sentences on pairs that differ by rounding or seeds only.
 
-    The p-value is from the test that determines the verdict. Empty if the study has no pairs.
+    The p-value of a pair is from the test that determines its verdict. The text is empty if the
+    study has no pairs.
     """
     if not len(pairs):
         return ""
@@ -166,7 +167,10 @@ def _alone(row: Mapping[str, Any]) -> str:
 
 
 def matrix(study: SandboxStudy, arms: pd.DataFrame) -> str:
-    """Table of arms by metrics, with the original's mean and deviation if it was published."""
+    """Table with one row per arm and one column per metric.
+
+    Means and standard deviations of the original are in brackets, if they were published.
+    """
     metrics = list(dict.fromkeys(arms["metric"]))
     lines = [["arm", *metrics]]
     for arm, of_arm in arms.groupby("arm", sort=False):

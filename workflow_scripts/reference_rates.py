@@ -1,13 +1,17 @@
 """Compute the reference rates of `make plan` from finished runs on this machine.
 
-Each folder adds or replaces two rows, one for its game and one for its player (the model).
-`--games-only` keeps the rows of players, for runs with too few steps to measure players.
-`--players-only` keeps the rows of games and uses their tokens per trajectory, because models with
-random weights write longer trajectories. `--tokens` reads the length of trajectories from a
-published table, because a shortened run trains a different policy. `--float32` compares two runs of
-a study, the second with `train_dtype: float32` in its model's file, to measure the slowdown without
-bfloat16. Fixed costs of jobs, such as imports, are measured in the folders of `--starts`, which
-should be whole runs on an idle machine.
+Each folder adds or replaces two rows: one for the game, and one for the player (the model).
+
+- `--games-only` does not change the rows of players. Use it for runs with too few steps to measure
+  players.
+- `--players-only` does not change the rows of games, and uses the tokens per trajectory in these
+  rows. Use it for models with random weights, whose trajectories are longer.
+- `--tokens` reads the length of trajectories from a published table. Use it for shortened runs,
+  which train a different policy.
+- `--float32` measures the slowdown without bfloat16. It compares two runs of a study; the second
+  has `train_dtype: float32` in the model's file.
+- `--starts` lists folders from which the fixed costs of jobs, such as imports, are measured. They
+  should contain whole runs on an idle machine.
 
 Example:
     python workflow_scripts/reference_rates.py results/bakeoff --starts results/bakeoff
@@ -98,8 +102,8 @@ def _of(row: dict) -> list:
 def game(folder: Path, published: Path | None = None) -> dict:
     """The row of a study's game: seconds per `task` and per `demonstration`.
 
-    `turns` and forwarded `tokens` are means per training trajectory, from this run or from a
-    published table.
+    `turns` and `tokens` (processed in forward passes) are means per training trajectory, from this
+    run or from a published table.
     """
     study = recorded_study(folder)
     if published:
@@ -133,11 +137,11 @@ def _lengths(folder: Path) -> tuple[float, float]:
 
 
 def player(folder: Path, games: Sequence[dict] = ()) -> dict:
-    """The row of a study's model: seconds of the stage `base`, and seconds per token of each kind.
+    """The row of a study's model: seconds of the stage `base`, and seconds per token of other work.
 
-    The tokens of `sft` are those of one demonstration in one epoch; the tokens of `play`, `update`,
-    `continuation` and `evaluation` are those of one trajectory. All lengths are those of training
-    trajectories, or of the game's row in `games`.
+    `sft` is the time of one demonstration in one epoch. `play`, `update`, `continuation` and
+    `evaluation` are the times of one trajectory. All times are divided by the tokens of a training
+    trajectory, from the game's row in `games` or, without such a row, from this run.
     """
     study = recorded_study(folder)
     _, length = _lengths(folder)
@@ -155,13 +159,13 @@ def player(folder: Path, games: Sequence[dict] = ()) -> dict:
         "play": _short(play),
         "update": _short(update),
         "continuation": _short(continuation or play),
-        # At least half of `play`, because the start dominates the time of a short evaluation.
+        # Use at least half of `play`, because a short evaluation mostly consists of the start-up.
         "evaluation": _short(max(_ratio(played), play / 2)),
     }
 
 
 def _round_seconds(folder: Path) -> tuple[float, float, float]:
-    """Seconds of play, update and continuation per token of the rounds' trajectories."""
+    """Seconds of play, update and continuation, each per token of the training trajectories."""
     study = recorded_study(folder)
     plain, updates, continued = [], [], []
     for arm, seed, number in trained_rounds(study):
@@ -202,8 +206,8 @@ def overheads(folders: Sequence[Path]) -> dict:
     """Costs of jobs that do not depend on the number of tokens, from all runs.
 
     Returns:
-        `starts`: stage -> fixed seconds of a job. `each`: stage -> seconds per evaluation that a
-        page reads, or per trajectory that a fit reads. `bytes`: stage -> bytes per unit of work.
+        `starts`: stage -> fixed seconds of a job. `each`: stage -> seconds per evaluation in the
+        results, or per trajectory in a fit's replay. `bytes`: stage -> bytes per unit of work.
     """
     starts = dict.fromkeys(("assets", "expert", "base", "sft"), _SHARED_START)
     starts |= {"study_config": _SHARED_START, "credit_fit": _SHARED_START}

@@ -26,15 +26,15 @@ class PlayedGroup:
 
 
 def read_groups(folder: Path, tasks: Sequence[Task]) -> list[PlayedGroup]:
-    """Read all groups of a round, in the order of play.
+    """Read all groups of a round, in the order in which they were played.
 
     Args:
         folder: the round's folder, with turns.parquet and sequences.parquet.
         tasks: the tasks of the round's panel.
 
     Raises:
-        UserError: a file is missing, damaged, empty or not a table of a round; the files disagree
-            on a trajectory's turns or tokens; or a task is not in the panel or has changed.
+        UserError: a file is missing, damaged, empty or of the wrong kind; a trajectory's turns or
+            tokens differ between the files; or a task has changed or is not in the panel.
     """
     turns_path, path = Path(folder) / store.TURNS_FILE, Path(folder) / store.SEQUENCES_FILE
     panel = {task.task_id: task for task in tasks}

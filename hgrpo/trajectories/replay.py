@@ -1,4 +1,4 @@
-"""Replays a trajectory's actions and checks that the environment's answers are the same."""
+"""Replays a trajectory's actions and checks that the observations are the same as before."""
 
 from collections.abc import Callable, Iterator
 
@@ -8,15 +8,15 @@ from hgrpo.trajectories.trajectory import Trajectory
 
 
 class ReplayError(UserError, RuntimeError):
-    """The environment answered a replayed reset or action differently than in the trajectory."""
+    """A replayed reset or action led to a different observation than in the trajectory."""
 
 
 def play_again(env: TextEnv, trajectory: Trajectory, turns: int) -> Iterator[Observation]:
     """Reset the environment and replay the first `turns` actions of the trajectory.
 
     Yields:
-        The observation before each of these turns and after the last one, turns + 1 in total. When
-        an observation is yielded, the environment is in the state in which it was made.
+        `turns` + 1 observations: one before each of these turns, and one after the last turn. The
+        environment is always in the state that the yielded observation describes.
 
     Raises:
         ReplayError: an observation differs from that of the same turn in `trajectory`.

@@ -1,7 +1,7 @@
 """Writes and reads the two tables of a round's trajectories.
 
-turns.parquet has one row per turn, and sequences.parquet one row per trajectory. docs/artefacts.md
-explains the columns. Embeddings are float16. `overlong` and `context_overflow` are not stored.
+turns.parquet has one row per turn, and sequences.parquet has one row per trajectory; see
+docs/artefacts.md. Embeddings are float16. `overlong` and `context_overflow` are not stored.
 """
 
 from collections.abc import Sequence
@@ -82,22 +82,22 @@ def _place(trajectory: Trajectory, round_index: int, step: int) -> dict[str, obj
 
 
 def write_table(table: pa.Table, path: Path) -> None:
-    """Write a Parquet file with zstd and checksums; equal tables give equal bytes."""
+    """Write a Parquet file with zstd and checksums. Equal tables result in identical files."""
     pq.write_table(table, path, **parquet.WRITE)
 
 
 def write_step(
     trajectories: Sequence[Trajectory], round_index: int, step: int, folder: Path
 ) -> None:
-    """Write the parts of both tables for one training step into `folder`."""
+    """Write the rows of one training step to two part files in `folder`, one per table."""
     for name, table in ((TURNS_FILE, turn_table), (SEQUENCES_FILE, sequence_table)):
         write_table(table(trajectories, round_index, step), _part(folder, name, step))
 
 
 def join_steps(folder: Path, steps: int, out: Path) -> None:
-    """Join the parts in `folder` to turns.parquet and sequences.parquet in `out`.
+    """Join the part files in `folder` into turns.parquet and sequences.parquet in `out`.
 
-    The tables are empty if the round has no steps, because the run was stopped before it.
+    If the run was stopped before this round, `steps` is 0 and both tables are empty.
     """
     for name, schema in ((TURNS_FILE, TURNS), (SEQUENCES_FILE, SEQUENCES)):
         if steps:
@@ -112,7 +112,7 @@ def _part(folder: Path, name: str, step: int) -> Path:
 
 
 def concatenate(parts: Sequence[Path], target: Path) -> None:
-    """Concatenate the tables in `parts` to one file; only one part at a time is in memory.
+    """Concatenate the tables in `parts` into one file. Only one part at a time is in memory.
 
     Raises:
         UserError: a part is damaged.
@@ -137,7 +137,7 @@ def concatenate(parts: Sequence[Path], target: Path) -> None:
 def read_turns(
     path: Path, columns: Sequence[str] = TURNS.names, step: int | None = None
 ) -> pa.Table:
-    """Read columns of a turns.parquet; only the rows of one training step unless `step` is None.
+    """Read columns of a turns.parquet; if `step` is given, read only the rows of that step.
 
     Raises:
         UserError: the file is missing or damaged, a column is missing or has the wrong type, or a

@@ -59,8 +59,8 @@ class Trajectory:
     """One rollout of a task as one token sequence.
 
     Attributes:
-        token_ids: the whole conversation, from the opening to the last reply, plus the observation
-            after it if `context_overflow` is true.
+        token_ids: the whole conversation, from the opening to the last reply. If
+            `context_overflow` is true, it also contains the observation after the last reply.
         truncated: whether the turn cap or the context length ended the episode.
         context_overflow: whether the episode ended because the context had no room for a reply.
         unread: if the turn cap ended the episode, the tokens of the last observation, which the

@@ -18,7 +18,7 @@ class Finding:
     Attributes:
         name: the requirement, such as a package.
         text: the installed version, or a description of the problem.
-        lacking: whether the requirement is missing; None if this can only be checked on a node.
+        lacking: whether the requirement is missing; None if this cannot be checked here.
     """
 
     name: str
@@ -33,7 +33,7 @@ def plugins(executor: str) -> list[Finding]:
 
 
 def checked_packages(extras: list[str]) -> list[Finding]:
-    """Findings on `PACKAGES`, and on every package that is missing or too old."""
+    """Findings on `PACKAGES` and on all other packages that are missing or too old."""
     checked = [each for extra in ["", *extras] for each in packages(extra)]
     return [each for each in checked if each.lacking or each.name in PACKAGES]
 

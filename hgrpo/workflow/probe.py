@@ -26,7 +26,7 @@ def findings(
 ) -> list[Finding]:
     """Check all requirements of a study: packages, plug-ins, GPU, engine, keys, data and disk.
 
-    Slurm nodes share this machine's disk, and so its packages and data, but not its GPUs.
+    Slurm nodes share this machine's disk, including packages and data, but they have other GPUs.
     Kubernetes pods share nothing with this machine.
 
     Args:

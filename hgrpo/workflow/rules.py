@@ -41,7 +41,7 @@ class StudyRules:
                 "the run was planned; start the run again"
             )
             if self.for_one_job:
-                # If a Slurm job fails, Snakemake prints its log, but only if the log exists.
+                # If a Slurm job fails, Snakemake prints the job's log, but only if it exists.
                 log = Path(planned.log.replace(planned.key, key))
                 log.parent.mkdir(parents=True, exist_ok=True)
                 log.write_text(f"error: {message}\n", encoding="utf-8")
@@ -49,7 +49,7 @@ class StudyRules:
         return planned
 
     def _submitted_key(self, planned: Planned) -> str:
-        """The key at submission to the cluster, for jobs whose wildcards do not contain the key."""
+        """The job's key when it was submitted to the cluster, if its wildcards contain no key."""
         if self.for_one_job and not (planned.entry / JOB_FILE).is_file():
             with suppress(UserError):  # there is no plan.json if results are in a bucket
                 jobs = read_plan(Path(self.plan.root))
@@ -72,7 +72,7 @@ class StudyRules:
         return files
 
     def _drawn(self) -> list[str]:
-        """The study's figures if all of them exist; as inputs, `snakemake --report` shows them."""
+        """The study's figures, if all exist. `snakemake --report` shows them if they are inputs."""
         figures = self.plan.find("figures")
         return [ancient(path) for path in flat(figures.outputs)] if figures.whole else []
 
@@ -138,7 +138,7 @@ class StudyRules:
     def urgency(self, wildcards: Mapping[str, str]) -> int:
         """Priority of a round: higher for an arm's first seed if its credit plays continuations.
 
-        These runs take longest. If they started last, other cores would be idle at the end.
+        Runs of such arms take longest. If they started last, other cores would be idle at the end.
         """
         arm = self.plan.study.methods[wildcards["method"]]
         first = int(wildcards["seed"]) == self.plan.study.config.seeds[0]
@@ -148,7 +148,7 @@ class StudyRules:
         return self.plan.study.config.resources.of(resources_key(stage))
 
     def measured(self, section: str, paths: Iterable[str]) -> list[str]:
-        """`stored(paths)`; UserError if `paths` is empty, because the study has no such section."""
+        """Return `stored(paths)`; raise UserError if it is empty, because `section` is missing."""
         if not paths:
             name = self.plan.study.config.name
             raise UserError(

@@ -22,7 +22,7 @@ from hgrpo.workflow.watch import show_progress
 if TYPE_CHECKING:
     from snakemake.workflow import Workflow
 
-# With fewer jobs, the run ends before the warm process is ready.
+# A run with fewer jobs than this ends before the warm process is ready.
 _FEW = 4
 
 
@@ -36,7 +36,7 @@ def one_line_errors() -> Iterator[None]:
 
 
 class Run:
-    """A run of a study; if `elsewhere`, results are in a bucket and are not linked."""
+    """A run of a study. `elsewhere` means that results are in a bucket and cannot be linked."""
 
     def __init__(self, rules: StudyRules, elsewhere: bool):
         self.rules, self.plan, self.elsewhere = rules, rules.plan, elsewhere
@@ -63,7 +63,7 @@ class Run:
         unlink(Path(self.plan.root), planned)
         write_plan(self.plan)
         if executor == "local":
-            # No progress on a cluster, because hundreds of jobs may run at the same time.
+            # Progress is not shown on a cluster, where hundreds of jobs may run at the same time.
             cores = workflow.resource_settings.cores
             expected = forecasts(self.plan, Estimates(self.plan), cores, planned)
             line = wall_line(expected, Profile(Path(), cores))
@@ -73,7 +73,7 @@ class Run:
                 warm.start()
 
     def _warms(self, planned: list[Planned]) -> bool:
-        """Whether enough jobs run a model on this machine's CPU to start the warm process."""
+        """Whether at least `_FEW` jobs run a model on this machine's CPU."""
         config = self.plan.study.config
         if any(stage.gpu for stage in dict(config.resources).values()):
             return False

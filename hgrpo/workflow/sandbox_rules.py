@@ -1,7 +1,7 @@
 """Runs of the sandbox studies, their settings and their code hashes, for rules/sandbox.smk.
 
-When Snakemake starts, only the names of the sandbox studies are read. Their content is read on
-demand, so that Snakemake also starts fast for studies of agents.
+When Snakemake starts, only the names of the sandbox studies are read. The content of a study is
+read when it is needed, so that runs of other studies start quickly.
 """
 
 import functools
@@ -29,14 +29,14 @@ _ROOTS = {
 }
 # Settings that permit a run but do not affect its results.
 _PERMITS = ("allow_degenerate",)
-# Keys of a study's file that are excluded for all jobs, and for jobs of one kind.
+# Keys of a study's file that are left out of the settings of all jobs, or of one kind of job.
 _UNREAD = {"base", "arms", "grid", "tiny", "packages"}
 _UNREAD_BY = {
     "statistics": {"figures", "question", "inference"},
     "figures": {"question", "inference", "pairs", "identical", "published", "also"},
     "page": {"figures"},
 }
-# Modules that register experiments. Jobs for tables and figures import them, but run none.
+# Modules that register experiments. Jobs for tables and figures only import these modules.
 _REGISTRIES = (f"{_STUDIES}.pieces", f"{_STUDIES}.training")
 
 
@@ -114,7 +114,7 @@ class SandboxRules:
         for name in self.names if run not in self._runs else ():
             self.arms(name)
         if run not in self._runs:
-            raise UserError(f"{self.folders(run)}: not in any study, because its code has changed")
+            raise UserError(f"{self.folders(run)}: belongs to no study, as the code has changed")
         name, label = self._runs[run]
         return self.study(name).piece, self.arms(name)[label][1]
 
@@ -179,5 +179,5 @@ class SandboxRules:
 def _part(study: SandboxStudy, kind: str) -> dict[str, Any]:
     """The content of the study's file without the keys that the job does not read."""
     content = study.model_dump(mode="json", exclude=_UNREAD | _UNREAD_BY[kind])
-    # The pydantic model requires `question`, which only the page reads.
+    # The pydantic model requires `question`, although only jobs of kind "page" use it.
     return {"question": ""} | content | {"arms": {label: {} for label in study.labels}}

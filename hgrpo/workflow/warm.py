@@ -2,8 +2,8 @@
 
 These imports take two to four seconds per job, and a study has hundreds of jobs. `start` launches
 the warm process at the start of a run, `serve` is its main loop, and `run_warm` is the client that
-Snakemake runs for each job. Without a warm process, a job imports everything itself, with equal
-results. The process imports none of the hgrpo modules that jobs use, so that jobs run current code.
+Snakemake runs for each job. Without a warm process, a job imports everything itself; its results
+are the same. The warm process imports no hgrpo modules that jobs use, so jobs run current code.
 
 `python -m hgrpo.workflow.warm LIBRARY...` runs the warm process until its standard input closes.
 """
@@ -117,7 +117,7 @@ def run_warm(module: str) -> int | None:
         answer = link.recv(2)
     if answer[:1] == _ENDED:
         return answer[1]
-    # Restarting is safe, because results are written atomically. `command.run` resets the handlers.
+    # A restart is safe: results are written atomically, and `command.run` resets signal handlers.
     print("the process that ran this job was killed; restarting the job", file=sys.stderr)
     return None
 

@@ -112,7 +112,7 @@ def duration(seconds: float) -> str:
 def work_left(study: Study, statuses: Iterable[JobStatus]) -> tuple[float, str]:
     """Estimated seconds of all unfinished jobs, and a prefix for the number.
 
-    The prefix is "at most " if time limits are included, "about " if reference rates are, else "".
+    Prefixes: "at most " (a time limit is included), "about " (a reference rate is included), "".
     """
     estimates = Estimates(Plan(study))
     seconds, sources = 0.0, {OWN}
@@ -127,7 +127,7 @@ def work_left(study: Study, statuses: Iterable[JobStatus]) -> tuple[float, str]:
 
 
 def screen(name: str, jobs: Sequence[JobStatus], work: tuple[float, str]) -> str:
-    """The monitor's screen of a study; `work` is from `work_left`."""
+    """The text that the monitor shows for a study; `work` is returned by `work_left`."""
     counts: dict[str, Counter] = {}
     for status in jobs:
         counts.setdefault(status.job.stage, Counter())[status.state] += 1
@@ -154,9 +154,9 @@ def _totals(name: str, jobs: Sequence[JobStatus], work: tuple[float, str]) -> st
 
 
 def show_progress(jobs: Sequence[Planned], every_s: float = _EVERY_S) -> None:
-    """Print a line for each running job, and new cautions, every `every_s` seconds until exit.
+    """Print a line for each running job, and new warnings, every `every_s` seconds until exit.
 
-    These are plain lines, because Snakemake writes to the same terminal.
+    The lines are plain text, because Snakemake writes to the same terminal.
     """
     ends = Event()
     thread = Thread(target=_show, args=(jobs, every_s, time.time(), ends), daemon=True)
@@ -192,9 +192,9 @@ def _show(jobs: Sequence[Planned], every_s: float, began: float, ends: Event) ->
 
 
 def cautions(made: Sequence[JobStatus], jobs: Sequence[Planned]) -> dict[str, str]:
-    """Map kinds to texts of the cautions about the finished jobs `made` in a run of `jobs`.
+    """Warnings about the finished jobs `made` in a run of `jobs`; kind of warning -> text.
 
-    Jobs write most of them. The one about the SFT policy compares its success with the expert's.
+    Most are written by the jobs. This function adds one if the SFT policy is far from the expert.
     """
     texts = [text for status in made for text in status.progress.cautions]
     expert, sft = _summary(jobs, "expert"), _summary([status.job for status in made], "evaluate")

@@ -20,7 +20,7 @@ Past = dict[tuple[str, str], list[tuple[float, float]]]
 
 
 class Estimate(NamedTuple):
-    """Seconds or bytes of a job, and the source: OWN, OTHER_ARMS, REFERENCE or CEILING."""
+    """Estimated seconds or bytes of a job; `source` is OWN, OTHER_ARMS, REFERENCE or CEILING."""
 
     value: float
     source: int = OWN
@@ -43,8 +43,8 @@ class Estimates:
 
     Args:
         plan: the study's plan.
-        past: past jobs; None reads them from the store.
-        bfloat16: whether the processor has bfloat16 instructions; None detects it.
+        past: past jobs. If None, they are read from the store.
+        bfloat16: whether the processor has bfloat16 instructions. If None, this is detected.
     """
 
     def __init__(self, plan: Plan, past: Past | None = None, bfloat16: bool | None = None):

@@ -46,7 +46,7 @@ class Forecast:
 
 
 def needs(resources: Resources, stage: str, cores: int | None = None) -> StageResources:
-    """Resources of a job of a stage, with threads capped at `cores` (None on a cluster)."""
+    """Resources of a stage's jobs, with at most `cores` threads per job (None: no limit)."""
     resource = resources.of(resources_key(stage))
     if cores is None or resource.threads <= cores:
         return resource
@@ -108,7 +108,7 @@ def wall_minutes(expected: Iterable[Forecast], profile: Profile) -> float:
 def grouped(
     expected: Sequence[Forecast], label: str, order: Iterable[str]
 ) -> dict[str, list[Forecast]]:
-    """Group the forecasts by the job attribute `label`; groups are in the order of `order`."""
+    """Group the forecasts by the attribute `label` of their jobs, in the order of `order`."""
     of = defaultdict(list)
     for one in expected:
         of[getattr(one.job, label)].append(one)
@@ -121,7 +121,7 @@ def table(label: str, rows: Mapping[str, Sequence[Forecast]], prices: Prices | N
     Args:
         label: heading of the first column.
         rows: name -> forecasts.
-        prices: None omits the money column.
+        prices: prices of resources. If None, the table has no money column.
     """
     cells = []
     for name, expected in rows.items():
@@ -136,7 +136,7 @@ def table(label: str, rows: Mapping[str, Sequence[Forecast]], prices: Prices | N
             money = sum(prices.of_job(one.seconds.value, one.needs) for one in to_run)
             columns[prices.currency] = f"{money:,.2f}"
         columns["disk"] = tqdm.format_sizeof(sum(one.bytes.value for one in to_run), "B")
-        # The mark has its own column, so that the numbers stay aligned.
+        # The footnote mark is in its own column, so that the numbers stay aligned.
         cells.append(columns | {"": _FOOTNOTES.get(source_of(expected), "")[:1]})
     align = ["left", *["right"] * (len(cells[0]) - 2), "left"] if cells else None
     text = tabulate(cells, "keys", "plain", colalign=align, disable_numparse=True)

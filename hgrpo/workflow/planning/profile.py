@@ -38,7 +38,7 @@ class Profile:
         cores: number of local cores available to jobs; None on a cluster.
         jobs: maximum number of parallel jobs on the cluster; None locally or without a limit.
         prices: content of prices.yaml; None if the file does not exist.
-        in_bucket: whether results are in a bucket; jobs then share no file system.
+        in_bucket: whether results are in a bucket, so that jobs share no file system.
         executor: name of Snakemake's executor.
     """
 

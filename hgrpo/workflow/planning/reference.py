@@ -1,4 +1,4 @@
-"""Estimate seconds and bytes without past jobs, from a reference machine's rates times the work.
+"""Estimates the duration and output size of jobs from the rates of a reference machine.
 
 The formulas are in docs/commands.md. `workflow_scripts/reference_rates.py` writes `reference.json`.
 Estimates of bytes are upper bounds. Policies use nearly all of a study's disk space, because every
@@ -27,20 +27,20 @@ _FURTHER_PLAY = 1.8
 CRITIC = 2.4  # cost of an update with a critic relative to GRPO, see docs/benchmarks.md
 _GROWTH = 0.9  # seconds per token grow with the parameters to this power, from 0.5 M to 135 M
 OF_ANY_MODEL = ("study_config", "merge", "figures", "report")
-# Each round stores four 32-bit numbers per trained weight: the weight in the policy and, in the
-# trainer's state, the weight again and two moments.
+# Each round stores four 32-bit numbers per trained weight: one in the policy, and three in the
+# trainer's state (a copy of the weight, and two moments of AdamW).
 _BYTES_PER_WEIGHT = 16
 # Base weights are counted as 32-bit numbers, although most models store 16 bits per weight.
 _BYTES_PER_BASE_WEIGHT = 4
-# Upper bound on the rollout tables' bytes per token of the longest conversation; the compressed
-# tables of `bakeoff_plateau` use 1 byte per token.
+# Upper bound on the bytes per token of the rollout tables; those of `bakeoff_plateau` use 1 byte.
+# All conversations are assumed to have the maximum length.
 _BYTES_PER_TOKEN = 2
 _LONGEST = 8192  # tokens of a conversation if the model's file does not set `max_length`
-# Inputs plus outputs of a LoRA target module, divided by the model's width (hidden size).
+# Number of inputs plus number of outputs of a LoRA target module, divided by the hidden size.
 _ATTENTION = dict.fromkeys(("q_proj", "k_proj", "v_proj", "o_proj"), 2)
 _FEED_FORWARD = 7
-# Width times layers, divided by the square root of the parameters: between 0.9 and 1.5 for
-# SmolLM2-135M and for Qwen2.5 from 0.5B to 7B.
+# Upper bound on width * layers / sqrt(parameters), which is between 0.9 and 1.5 for SmolLM2-135M
+# and for the Qwen2.5 models from 0.5B to 7B.
 _SHAPE = 1.5
 _SIZE_IN_NAME = re.compile(r"(\d+(?:\.\d+)?)([bm])(?![a-z0-9])")
 _BFLOAT16 = (" avx512_bf16", " amx_bf16")  # /proc/cpuinfo flags, as in `policy.precision`
@@ -78,7 +78,7 @@ class Reference:
             self._train *= self._known["float32"]
 
     def is_ceiling(self, stage: str) -> bool:
-        """Whether `seconds` is the time limit because rates are missing (GPU, engine or model)."""
+        """Whether `seconds` is the time limit, because no rate fits the GPU, engine or model."""
         on_gpu = any(each.gpu for each in dict(self._study.config.resources).values())
         other = self._study.config.engine.kind != "torch" or not parameters(self._study.model)
         unknown = (on_gpu or other) and stage not in OF_ANY_MODEL
@@ -141,7 +141,7 @@ def replay(study: Study, arm: str) -> float:
 
 
 def _continuations(credit: object, turns: float) -> float:
-    """Mean number of continuations that an arm's credit plays per trajectory."""
+    """Mean number of continuations per trajectory that are played to compute an arm's credit."""
     credit = getattr(credit, "counterfactual", None) or credit
     each = getattr(credit, "continuations", 0) or getattr(credit, "alternatives", 0)
     drawn = min(turns, getattr(credit, "turns_per_trajectory", None) or turns)
@@ -151,7 +151,7 @@ def _continuations(credit: object, turns: float) -> float:
 def model_bytes(study: Study, stage: str, method: str) -> int | None:
     """Bytes of a job of the stage base, sft or rl_round; None if the model's size is unknown.
 
-    A round writes the policy, the critic, the trainer's state of both, and the rollout tables.
+    A round writes the policy, any critic, the trainer state of each, and the rollout tables.
     """
     model, size = study.model, parameters(study.model)
     if size is None or stage == "base":
@@ -171,8 +171,8 @@ def model_bytes(study: Study, stage: str, method: str) -> int | None:
 def parameters(model: ModelConfig) -> int | None:
     """Approximate number of a base model's parameters; None if unknown.
 
-    The number assumes the maximum vocabulary for a tiny model, and 16-bit weights for a model in a
-    folder. If the folder does not exist, it is parsed from the name, such as 1.5B or 135m.
+    A tiny model is assumed to have the maximum vocabulary, and files in a model's folder to have
+    16-bit weights. If there are no files, the number is parsed from a name with 1.5B or 135m.
     """
     if model.tiny is not None:
         return tiny_parameters(model.tiny)
