@@ -31,7 +31,8 @@ _TITLES = {
 _RULES = """\
 # Rules of the sandbox
 
-The tables describe all update rules. "The original sandbox" is the one whose commands this sandbox accepts.
+The tables describe all update rules. "The original sandbox" is the one whose commands this sandbox
+accepts.
 Column `kept and changed` compares a rule with its sources. If a formula has no source, column
 `sources` shows those of the formulas that it uses.
 
