@@ -36,7 +36,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 METHODS = ["SFTOnly", "flatGRPO", "Progressive", "RandomCredit"]
 ROUNDS = 10
 JOBS_PER_SEED = 1 + 3 * ROUNDS * 2
-# The trivial rules list the files of this job, with wildcards for its method, seed and round.
+# The trivial rules list the files of this job. Wildcards replace the job's method, seed and round.
 _SAMPLE = Job("flatGRPO", 0, 2)
 
 
@@ -179,9 +179,10 @@ def _trivial_rule(study: Study, stage: str) -> str:
 
 
 def _generalised(path: str) -> str:
-    """Replace the values of the sample job in an input path by wildcards.
+    """Replace the sample job's method, seed and round in an input path by wildcards.
 
-    Returns a Python expression. For the policy of round 0, its value is the path of the SFT policy.
+    Returns a Python expression for the path. Where this would be a path in round 0, the expression
+    gives the path in the folder of the SFT policy instead.
     """
     number = re.search(r"/round_(\d+)", path).group(1)
     step = int(number) - _SAMPLE.round

@@ -132,7 +132,7 @@ class Settings(ToGoSettings):
         }
 
     def outside_calls(self, groups: int, rollouts: int) -> str:
-        """Describe the caps, and the maximum number of calls to the server without retries."""
+        """Describe the caps, and the maximum number of calls, not counting retries."""
         if self.base_url == SERVICE:
             return ""
         calls = groups * (rollouts if self.variant == "trajectory" else 1)
@@ -153,7 +153,7 @@ class Settings(ToGoSettings):
             return section
         model, base_url = section.get("model"), section.get("base_url", OPENAI)
         if not isinstance(model, str) or not isinstance(base_url, str):
-            # Validation reports the wrong type, so avoid an additional error about missing prices.
+            # Validation reports the wrong type. Set prices, so that it reports nothing else.
             return dict.fromkeys(_PRICES, 0.0) | {"max_calls": None} | dict(section)
         if base_url == SERVICE and model != RUBRIC:
             raise ValueError(
