@@ -1,9 +1,9 @@
-"""Compare the time of `snakemake -n` for about 10,000 jobs with that of a trivial Snakefile.
+"""Time `snakemake -n` on our workflow and on a trivial one, with about 10,000 jobs each.
 
-The trivial Snakefile has the same jobs, input files, output files and number of params per job. Its
+The trivial workflow has the same jobs, input files, output files and number of params per job. Its
 rules contain only literals and one-line lambdas, and no logs, benchmarks, messages or resources.
 Dry runs of the two workflows alternate. Times are CPU seconds, which are less affected by other
-processes than wall time. Snakemake plans on one core.
+processes than wall time. Snakemake computes the DAG on one core.
 
 Example:
     python benchmarks/dag.py --jobs 10000
@@ -65,8 +65,8 @@ def main() -> None:
 def measure(jobs: int, pairs: int = 1) -> dict:
     """Time dry runs of both workflows.
 
-    Returns the number of jobs, the CPU seconds of each workflow and their ratio (medians over the
-    pairs of runs), and the peak memory of our workflow in MB.
+    Returns the number of jobs, the peak memory of our workflow in MB, and medians over the pairs of
+    runs: the CPU seconds of each workflow, and the ratio of our CPU seconds to the trivial ones.
 
     Raises:
         ValueError: the two DAGs differ in their number of jobs.

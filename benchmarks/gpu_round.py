@@ -174,7 +174,7 @@ def _games(folder: Path, number: int):
 
 
 def _learner(folder: Path, shape: str, args: argparse.Namespace) -> Learner:
-    """Make a policy of this shape with random weights, its reference, and an optimiser."""
+    """Make a policy with random weights and the given shape, its reference, and an optimiser."""
     texts = [
         path.read_text(encoding="utf-8")
         for path in sorted((folder / "assets").rglob("game.tw-pddl"))

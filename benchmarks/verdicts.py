@@ -245,7 +245,7 @@ def pooled(studies: Studies) -> Found:
 
 
 def moderated(studies: Studies) -> Found:
-    """Variances of the differences, moderated by a prior fitted to all of them.
+    """Variances of the differences, shrunk towards a prior that is fitted to all variances.
 
     Source: Smyth 2004, "Linear Models and Empirical Bayes Methods for Assessing Differential
     Expression in Microarray Experiments" (https://doi.org/10.2202/1544-6115.1027), section 6.2.
@@ -408,7 +408,7 @@ def main() -> None:
 
 
 def worst(table: pd.DataFrame) -> pd.DataFrame:
-    """Summarize the table further, by number of seeds, baseline and analysis."""
+    """The worst rates and the mean power, by number of seeds, baseline and analysis."""
     groups = table.groupby(["seeds", "baseline", "analysis"], sort=False)
     return groups.agg({"either": "max", "upper": "max", "coverage": "min", "power": "mean"})
 

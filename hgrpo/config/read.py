@@ -133,7 +133,7 @@ def merge(base: Mapping[str, object], changes: Mapping[str, object]) -> dict:
 
 
 def check_name(content: Mapping, path: Path) -> None:
-    """Raise UserError if the `name` in a file differs from the stem of the file."""
+    """Raise UserError if the `name` in a file differs from the file name without its extension."""
     if (name := content.get("name", path.stem)) != path.stem:
         raise UserError(f"{path}: name: {name!r} differs from the file name {path.stem!r}")
 

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 from hgrpo.credit.settings import SumsTo
 from hgrpo.credit.to_go import ToGoSettings
 
-# With OpenAI's list prices, a method file only has to set the model. All models in this list
+# OpenAI's list prices, so that a method file only has to set the model. All models in this list
 # support a temperature and a strict JSON schema. Dated snapshots may have different prices.
 OPENAI = "https://api.openai.com/v1"
 AS_OF = "2026-08"
@@ -122,7 +122,7 @@ class Settings(ToGoSettings):
 
     @property
     def environment_variables(self) -> Mapping[str, str]:
-        """Map the API key's variable to the error message if it is unset; {} without a key."""
+        """Maps the API key's variable, if any, to the error message if the variable is unset."""
         if self.base_url == SERVICE or self.api_key_env is None:
             return {}
         return {
