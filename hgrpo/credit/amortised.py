@@ -182,7 +182,7 @@ class AmortisedCredit(CreditAssigner):
         ]
 
     def report(self) -> dict[str, float]:
-        """Return the numbers of continuations and of their replies, replayed turns and tokens."""
+        """Return counts of continuations, and of their replies, replayed turns and tokens."""
         return {} if self._player is None else self._player.report()
 
     def _from_fit(self, trajectory: Trajectory) -> np.ndarray:
