@@ -181,8 +181,8 @@ def _trivial_rule(study: Study, stage: str) -> str:
 def _generalised(path: str) -> str:
     """Replace the sample job's method, seed and round in an input path by wildcards.
 
-    Returns a Python expression for the path. Where this would be a path in round 0, the expression
-    gives the path in the folder of the SFT policy instead.
+    Returns a Python expression for the path. For the policy of round 0, the expression evaluates to
+    the path of the SFT policy.
     """
     number = re.search(r"/round_(\d+)", path).group(1)
     step = int(number) - _SAMPLE.round

@@ -120,7 +120,7 @@ def _restarted(collector: Collector, points: Sequence[Point]) -> np.ndarray:
 
 
 def _restarts(collector: Collector, points: Sequence[Point]) -> list[Start]:
-    """The start of each continuation: the first of every point, then the second, and so on."""
+    """Starts of all continuations: number 0 of every point, then number 1 of every point, etc."""
     return [
         Start(
             point.trajectory.task,
