@@ -2,9 +2,9 @@
 
 Both engines play each game's walkthrough and random walks, in the language of the file and in the
 older language ("put X in/on Y"). After every command, both engines must return the same feedback,
-admissible commands and won flag. To save time, the official engine plays these commands with a
-cache. Both engines then play --stock-steps more commands, for which the official engine has no
-cache. The check requires the extra `alfworld`.
+admissible commands and won flag. To save time, caches are added to the official engine. At the end,
+both engines play --stock-steps more commands without these caches. The check requires the extra
+`alfworld`.
 
 Example:
   python benchmarks/alfworld_parity.py ~/alfworld/json_2.1.1/valid_seen --stock-steps 20
@@ -119,9 +119,9 @@ def older_language(data: dict) -> dict:
 def check_game(folder: Path, steps: int, stock_steps: int, seed: int) -> GameReport:
     """Compare the native engine with the official one on a game, in both languages.
 
-    In each language, both engines play the walkthrough and `steps` random commands, and the
-    official engine uses a cache. In the language of the file, both engines then play `stock_steps`
-    more random commands, and the official engine has no cache.
+    In each language, both engines play the walkthrough and `steps` random commands, with caches
+    added to the official engine. In the language of the file, both engines then play `stock_steps`
+    more random commands without these caches.
     """
     data = read_game(folder)
     load_compiled(folder)

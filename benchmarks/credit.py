@@ -2,15 +2,15 @@
 
 A step collects 128 trajectories (groups of 8 on 16 games, as in training), assigns credit to them,
 and updates the policy once with the settings of the laptop study. All times are process time on one
-thread. The share of a method is its median time to assign credit to a batch, divided by the median
-time to collect a batch and update on it. For TurnRD, the share includes the additional time to
-compute embeddings during the collection. For judges, all answers are in the cache. For
-counterfactual credit, the share includes the additional episodes.
+thread. For each method, the benchmark reports a share: the median time to assign credit to a batch,
+divided by the median time to collect a batch and update on it. For TurnRD, the share includes the
+additional time to compute embeddings during the collection. For judges, all answers are in the
+cache. For counterfactual credit, the share includes the additional episodes.
 
-The second measurement uses a stored round of 10,000 trajectories with embeddings, which consists of
-copies of the batch. It is the time to compute the credit of every method of the study
-`bakeoff_plateau_plus`. If a round is stored without embeddings, they must be computed first. This
-time is measured on one batch and scaled up to the round.
+The second measurement is the time to compute the credit of every method of the study
+`bakeoff_plateau_plus` for a stored round. The round has 10,000 trajectories with embeddings, which
+are copies of the batch. If a round is stored without embeddings, the embeddings must be computed
+first. The time to compute embeddings is measured on one batch and scaled up to the round.
 """
 
 import json
@@ -152,7 +152,7 @@ def _timed(work: Callable, *arguments: object) -> tuple[float, Any]:
 def _fitted(credit: Mapping, policy: Policy, scratch: Path) -> dict[str, Path]:
     """Save a model with random weights for each TurnRD method; return the folders.
 
-    A fitted model has the same size, so that the time to read it is the same.
+    The models have the size of fitted models, so reading them takes the same time.
     """
     folders = {}
     width = policy.causal_lm.config.hidden_size
@@ -190,7 +190,7 @@ def _embed(policy: Policy, groups: Sequence[Group]) -> None:
 
 
 def _worst(shares: Mapping[str, float], kinds: Mapping[str, str]) -> dict[str, float]:
-    """The share of the slowest method, for each kind of credit assigner."""
+    """For each kind of credit assigner, the largest share of any of its methods."""
     worst: dict[str, float] = {}
     for name, share in shares.items():
         worst[kinds[name]] = max(share, worst.get(kinds[name], 0.0))

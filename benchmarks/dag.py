@@ -1,9 +1,9 @@
-"""Compare the time of `snakemake -n` for about 10,000 jobs with that of a trivial Snakefile.
+"""Time `snakemake -n` on our workflow and on a trivial one, with about 10,000 jobs each.
 
-The trivial Snakefile has the same jobs, input files, output files and number of params per job. Its
+The trivial workflow has the same jobs, input files, output files and number of params per job. Its
 rules contain only literals and one-line lambdas, and no logs, benchmarks, messages or resources.
 Dry runs of the two workflows alternate. Times are CPU seconds, which are less affected by other
-processes than wall time. Snakemake plans on one core.
+processes than wall time. Snakemake computes the DAG on one core.
 
 Example:
     python benchmarks/dag.py --jobs 10000
@@ -36,7 +36,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 METHODS = ["SFTOnly", "flatGRPO", "Progressive", "RandomCredit"]
 ROUNDS = 10
 JOBS_PER_SEED = 1 + 3 * ROUNDS * 2
-# The trivial rules list the files of this job, with wildcards for its method, seed and round.
+# The trivial rules list the files of this job. Wildcards replace the job's method, seed and round.
 _SAMPLE = Job("flatGRPO", 0, 2)
 
 
@@ -65,8 +65,8 @@ def main() -> None:
 def measure(jobs: int, pairs: int = 1) -> dict:
     """Time dry runs of both workflows.
 
-    Returns the number of jobs, the CPU seconds of each workflow and their ratio (medians over the
-    pairs of runs), and the peak memory of our workflow in MB.
+    Returns the number of jobs, the peak memory of our workflow in MB, and medians over the pairs of
+    runs: the CPU seconds of each workflow, and the ratio of our CPU seconds to the trivial ones.
 
     Raises:
         ValueError: the two DAGs differ in their number of jobs.
@@ -179,9 +179,10 @@ def _trivial_rule(study: Study, stage: str) -> str:
 
 
 def _generalised(path: str) -> str:
-    """Replace the values of the sample job in an input path by wildcards.
+    """Replace the sample job's method, seed and round in an input path by wildcards.
 
-    Returns a Python expression. For the policy of round 0, its value is the path of the SFT policy.
+    Returns a Python expression for the path. For the policy of round 0, the expression evaluates to
+    the path of the SFT policy.
     """
     number = re.search(r"/round_(\d+)", path).group(1)
     step = int(number) - _SAMPLE.round

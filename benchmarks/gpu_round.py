@@ -1,11 +1,11 @@
 """Time training steps of a model shaped like Qwen2.5-1.5B on ALFWorld, 16 tasks x 8 rollouts.
 
-The weights are random, so the policy learns nothing. Every reply reaches its token limit and every
-episode its turn cap, so rollouts are as slow as possible. Advantages are drawn at random, because
-every episode of a random policy fails, and the advantages of a group with equal returns are 0. The
-base is bfloat16, its LoRA adapter is float32, and layers are checkpointed. A step has all parts of
-a real step: it pushes and checks weights, collects rollouts, computes the reference's log-probs,
-and takes two optimiser steps. The first step is a warm-up and is not counted.
+The weights are random, so the policy learns nothing. Every reply reaches its token limit, and
+every episode reaches its turn cap, so rollouts are as slow as possible. Advantages are drawn at
+random. Otherwise all advantages would be 0, because every episode of a random policy fails. The
+base is bfloat16, its LoRA adapter is float32, and gradient checkpointing is on. A step has all
+parts of a real step: it pushes and checks weights, collects rollouts, computes the reference's
+log-probs, and takes two optimiser steps. The first step is a warm-up and is not counted.
 
 Model FLOPs of an update with LoRA:
 - Weights: 2 FLOPs per weight and token in the forward pass, and 2 for the gradient of activations.
@@ -174,7 +174,7 @@ def _games(folder: Path, number: int):
 
 
 def _learner(folder: Path, shape: str, args: argparse.Namespace) -> Learner:
-    """Make a policy of this shape with random weights, its reference, and an optimiser."""
+    """Make a policy with random weights and the given shape, its reference, and an optimiser."""
     texts = [
         path.read_text(encoding="utf-8")
         for path in sorted((folder / "assets").rglob("game.tw-pddl"))

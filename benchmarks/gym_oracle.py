@@ -1,4 +1,4 @@
-"""Wrapper of gym-sokoban, for the tests of our rules and for the benchmark of our speed.
+"""Wrapper of gym-sokoban, used to test our rules and to benchmark our speed.
 
 gym-sokoban is installed by the extra `sokoban`. It imports `pkg_resources`, which newer versions of
 setuptools do not contain. Therefore, this module defines a substitute for `pkg_resources` with the

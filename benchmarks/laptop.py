@@ -62,8 +62,8 @@ class Laptop:
         """Make a collector for `capacity` parallel episodes, which samples at temperature 1.
 
         Args:
-            needs: settings of a credit assigner, which declare whether it needs embeddings. None:
-                no assigner.
+            needs: settings of a credit assigner. The collector computes embeddings if the assigner
+                requires them. None means that there is no assigner.
         """
         needs = needs or CreditSettings()
         conversation = Conversation(policy.tokenizer)

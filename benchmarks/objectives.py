@@ -8,8 +8,8 @@ the four kinds alternate:
 - a PPO update, which includes computing the critic's values and updating the critic;
 - the gradient analysis, which computes four gradients per group, their inner products, and the
   log-probs of the reference.
-The rollout filter and the advantage estimation are timed separately, as shares of a GRPO step. All
-times are process time on one thread.
+The benchmark also times the rollout filter and the advantage estimation, and reports each time as a
+share of the time of a GRPO step. All times are process time on one thread.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Run all benchmarks and write docs/benchmarks.md. `make bench` calls this.
+"""Run all benchmarks and write docs/benchmarks.md. `make bench` calls this script.
 
 Runs of our code and of the baseline alternate. A ratio is the median over pairs of runs. The
 official ALFWorld engine, gym-sokoban and vLLM are included if the extras `alfworld`, `sokoban` and

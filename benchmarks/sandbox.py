@@ -5,10 +5,10 @@ runs. On a CPU, times are process time on one thread. On a GPU, times are wall t
 synchronization before and after the work. The benchmark prints one line of JSON with these
 comparisons:
 
-- stacked: one run of ten seeds, compared with ten runs of one seed, all evaluated every 20 steps.
-  `bandit` is the bandit on digits, with as many random 8 x 8 images as the original dataset has;
-  `tokens` is token_reversal with 4 tokens in batches of 8, and `tokens_96` with 6 tokens in batches
-  of 96.
+- stacked: one run of ten seeds, compared with ten runs of one seed. All runs are evaluated every 20
+  steps. The task `bandit` is the bandit on digits, but with the same number of random 8 x 8 images
+  in place of the dataset. `tokens` is token_reversal with 4 tokens and batches of 8. `tokens_96` is
+  token_reversal with 6 tokens and batches of 96.
 - products: only the matrix products in the forward and backward pass of `tokens_96`, for ten seeds
   and for one seed. The ratio of their rates is an upper bound on the speed-up from stacking.
 - sampling: sampling with cached keys and values, compared with encoding the whole prefix for each
@@ -122,7 +122,11 @@ def rows(numbers: dict) -> list[str]:
 
 
 def _row(what: str, against: str, side: dict[str, float], least: float, same: bool = True) -> str:
-    """A table row for the benchmarks page. If `same` is False, the target is marked as missed."""
+    """A table row for the benchmarks page.
+
+    The target is marked as missed if the ratio is below `least`, or if `same` is False, which means
+    that the results of the two methods differ.
+    """
     missed = "" if side["ratio"] >= least and same else ": **missed**"
     return (
         f"| sandbox, {what} | {against} | {side['ours_s']:.3f} s against {side['theirs_s']:.3f} s: "
@@ -258,7 +262,7 @@ def _listed() -> dict[str, float]:
 def _compare_scores(
     weights: Tensor, ours: Callable[[], Tensor], theirs: Callable[[], Tensor]
 ) -> dict[str, float]:
-    """Compare the speed of two log-prob functions with their gradients, and their values."""
+    """Compare two log-prob functions: their speed with gradients, and the values they return."""
 
     def differentiated(score: Callable[[], Tensor]) -> Callable[[], Tensor]:
         return lambda: torch.autograd.grad(score().sum(), weights)[0]

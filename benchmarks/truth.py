@@ -7,9 +7,9 @@ rollouts, continuations and sketches of gradients. The benchmark measures an eig
 and multiplies the time by eight.
 
 The baseline restarts each continuation from the first turn: the game is replayed from its reset,
-and the policy processes the whole conversation before it samples the first new reply. Continuing
-and restarting alternate on the same continuations of one group, with the plain and with the
-compiled engine. For one engine, the two methods must give the same returns. The returns of the two
+and the policy processes the whole conversation before it samples the first new reply. The two
+methods alternate and play the same continuations of one group, with the plain and with the compiled
+engine. With the same engine, the two methods must give the same returns. The returns of the two
 engines may differ if rounding changes a sampled token. All times are process time on one thread.
 
 The number of tokens that each method feeds to the model is also counted. If each token costs the
@@ -113,26 +113,27 @@ def _compared(engines: Mapping[str, Collector], groups: Sequence[PlayedGroup]) -
 
 
 def _restarted(collector: Collector, points: Sequence[Point]) -> np.ndarray:
-    """Restart every continuation from its first turn; returns are float64 [points, EACH]."""
+    """Returns of continuations that restart from the first turn, float64 [points, EACH]."""
     played = collector.play(_restarts(collector, points))
     returns = [trajectory.env_return for trajectory in played]
     return np.array(returns).reshape(EACH, len(points)).T
 
 
 def _restarts(collector: Collector, points: Sequence[Point]) -> list[Start]:
-    """Starts of continuation 0 of all points, then of continuation 1 of all points, and so on."""
+    """Starts of all continuations: number 0 of every point, then number 1 of every point, etc."""
     return [
         Start(
             point.trajectory.task,
             point.trajectory.rollout,
             key(*point.stream, point.trajectory.rollout, point.turn, number),
             collector.turn_cap,
-            # The copy prevents the engine from sharing work between episodes of the same trajectory
-            # object. The order of the loops separates continuations of the same turn, because the
-            # engine shares equal prefixes of episodes that start together.
+            # Copy the trajectory, because the engine shares work between episodes of the same
+            # trajectory object.
             replace(point.trajectory),
             point.turn,
         )
+        # Loop over points inside, so that continuations of the same turn do not start together. The
+        # engine shares equal prefixes of episodes that start together.
         for number in range(EACH)
         for point in points
     ]

@@ -21,7 +21,7 @@ TRAJECTORIES, TURNS, REPLY, REPEATS, BUDGET = 64, 12, 12, 3, 2048
 
 
 def measure(laptop: Laptop) -> dict:
-    """Return tokens, ratios of tokens and times, and the relative difference of log-prob sums."""
+    """Return token counts, ratios of token counts and times, and how much log-prob sums differ."""
     policy = laptop.policy()
     dtype = autocast_dtype(laptop.model, policy.device)
     collector = laptop.collector(policy, TRAJECTORIES, TURNS, REPLY)

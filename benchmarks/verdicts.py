@@ -2,9 +2,9 @@
 
 A cell of the grid combines a study design (seeds, comparisons, endpoint, A/A twin) with a data
 model: normal or Bernoulli scores of games, standard deviations of the arms, collapsed runs, and
-variance shared by all arms of a seed. For each cell, studies with equal arms are simulated, and
-half as many studies with one better arm. The project uses the analysis `taken`. The other analyses
-were considered as alternatives.
+variance shared by all arms of a seed. For each cell, the script simulates studies whose arms are
+equal, and half as many studies in which one arm is better. The project uses the analysis `taken`.
+The other analyses were considered as alternatives.
 
 Cells that differ only in endpoint, score distribution and shared variance form one row of the
 table. The row contains the highest probability of a false verdict (at least one arm found better or
@@ -56,8 +56,9 @@ class Cell:
         twin: whether the reference has an A/A twin. The runs of the twin are pooled with those of
             the reference.
         spreads: relative standard deviations of the arms' runs. `equal`: the same for all arms.
-            `ramp`: from 1 to 3. `one_wide`, `few_wide` and `wide_reference`: 3 for one arm, for
-            about a sixth of the arms, and for the reference, and 1 for the other arms.
+            `ramp`: from 1 to 3. With the other values, some arms have 3 and all others have 1.
+            `one_wide`: one arm has 3. `few_wide`: about a sixth of the arms have 3.
+            `wide_reference`: the reference has 3.
         collapse: whether each run collapses at a random round with probability 0.2.
         common: share of the variance of runs that is common to all arms with the same seed.
         games: distribution of the scores of single games, `normal` or `bernoulli`.
@@ -158,7 +159,7 @@ def draw(cell: Cell, rng: np.random.Generator, repeats: int, ahead: float = 0.0)
 def _studies(
     cell: Cell, rng: np.random.Generator, runs: np.ndarray, games: np.ndarray, fixed: float | None
 ) -> Studies:
-    """Add the estimated variance between games. The estimate uses two pseudo-games.
+    """Add the variance between games, which is estimated with two pseudo-games.
 
     All games are equally hard, so games are independent given the scores of the runs.
     """
@@ -244,15 +245,15 @@ def pooled(studies: Studies) -> Found:
 
 
 def moderated(studies: Studies) -> Found:
-    """Variances of the differences, moderated by a prior fitted to all of them.
+    """Variances of the differences, shrunk towards a prior that is fitted to all variances.
 
     Source: Smyth 2004, "Linear Models and Empirical Bayes Methods for Assessing Differential
     Expression in Microarray Experiments" (https://doi.org/10.2202/1544-6115.1027), section 6.2.
     """
     alone, seeds = _own(studies)
     freedom = seeds - 1.0
-    # If all runs are equal, the variance is 0 and has no logarithm. The lower bound is that of the
-    # package by the method's authors.
+    # If all runs are equal, the variance is 0 and has no logarithm. Variances are therefore bounded
+    # below, with the bound from the package by the method's authors.
     alone = np.maximum(alone, 1e-5 * np.median(alone, axis=1, keepdims=True))
     logs = np.log(alone) - special.digamma(freedom / 2) + np.log(freedom / 2)
     more = logs.var(axis=1, ddof=1, keepdims=True) - special.polygamma(1, freedom / 2)
@@ -333,7 +334,10 @@ def measure(cell: Cell, repeats: int, seed: int) -> Iterator[dict]:
 
 
 def _p_values(means: np.ndarray, variance: np.ndarray, freedom: np.ndarray) -> np.ndarray:
-    """Two-sided p-values. To save time, 1 for any t statistic up to 1.95, for which p > 5 %."""
+    """Two-sided p-values.
+
+    To save time, p is set to 1 if |t| is at most 1.95, because p is then always above 5 %.
+    """
     values = np.abs(means) / np.sqrt(variance)
     known = values > _NEVER
     freedom = np.broadcast_to(freedom, values.shape)
@@ -404,7 +408,7 @@ def main() -> None:
 
 
 def worst(table: pd.DataFrame) -> pd.DataFrame:
-    """Summarize the table further, by number of seeds, baseline and analysis."""
+    """The worst rates and the mean power, by number of seeds, baseline and analysis."""
     groups = table.groupby(["seeds", "baseline", "analysis"], sort=False)
     return groups.agg({"either": "max", "upper": "max", "coverage": "min", "power": "mean"})
 

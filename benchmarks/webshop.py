@@ -191,7 +191,7 @@ def memory(folder: Path, tasks: Sequence[Task], rng: random.Random) -> dict:
 
 
 def resident() -> tuple[int, int]:
-    """Resident bytes of this process: its own memory, then the files mapped into memory."""
+    """Resident bytes of this process: anonymous memory, and files that are mapped into memory."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     private, files = (
         1024 * int(re.search(rf"{name}:\s+(\d+) kB", status)[1]) for name in ("RssAnon", "RssFile")

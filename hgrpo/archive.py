@@ -56,7 +56,7 @@ def unpacked(archive: Path, beside: Iterable[str] = ()) -> Path:
 
     Args:
         archive: an archive that `pack` wrote.
-        beside: names of files next to the archive, to which links are added in the folder.
+        beside: names of files next to the archive. The folder contains a link to each of them.
 
     Raises:
         UserError: the archive is missing, is damaged or contains a path outside the folder; a file

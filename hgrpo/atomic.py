@@ -19,8 +19,8 @@ def atomic_folder(target: Path, sync_each: bool = True) -> Iterator[Path]:
     locks.
 
     Args:
-        sync_each: whether to sync each file separately, which raises an error if the disk is full.
-            If False, the whole file system is synced once, which is faster for thousands of small
+        sync_each: if True, each file is synced separately, and a full disk raises an error. If
+            False, the whole file system is synced once, which is faster for thousands of small
             files.
     """
     target = Path(target)

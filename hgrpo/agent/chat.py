@@ -63,7 +63,7 @@ class ChatConversation(Replies):
         return self._tokens(*self._pieces.head, text, self._pieces.ask)
 
     def observation(self, text: str) -> list[int]:
-        """Tokens after a reply's closing token and before the next reply, with the observation."""
+        """Tokens between a reply's closing token and the next reply, including the observation."""
         return self._tokens(self._after, text, self._pieces.ask)
 
     def _tokens(self, *parts: str) -> list[int]:

@@ -83,8 +83,8 @@ _MISTAKES = (
 class ChatTemplate:
     """The chat template in a model's folder; UserError if it is missing or cannot be parsed.
 
-    The rendered text is that of `apply_chat_template` in transformers, except that templates cannot
-    read the clock, because prompts with the current date would not be reproducible.
+    The rendered text is that of `apply_chat_template` in transformers. The only exception is that
+    templates cannot read the clock: prompts with the current date would not be reproducible.
     """
 
     def __init__(self, folder: Path):

@@ -157,8 +157,8 @@ def adopt(source: Path, out: Path, system: str | None, check: Callable[[Path], N
     the file. Sharded weights are merged. Only safetensors files are read, and the model's custom
     code is never run.
 
-    `system` is the system text of the conversations. `check(source)` is called after the config and
-    before the weights are read, and may raise.
+    `system` is the system text of the conversations. `check(source)` is called after the config is
+    read and before the weights are read. It may raise a UserError.
 
     Raises:
         UserError: a file is missing or damaged; weights are pickled or quantised; the model has

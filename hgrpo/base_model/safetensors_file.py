@@ -124,7 +124,7 @@ def check_checksum(path: Path) -> None:
 
 
 def _digest(header: dict[str, dict]) -> "hashlib._Hash":
-    """Return a SHA-256 object that contains the header's entries, except for the metadata."""
+    """Return a SHA-256 object updated with the entries of the header, without the metadata."""
     tensors = {name: entry for name, entry in header.items() if name != _METADATA}
     return hashlib.sha256(json.dumps(tensors, sort_keys=True, separators=(",", ":")).encode())
 

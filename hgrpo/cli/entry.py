@@ -42,7 +42,7 @@ def command_parser(docstring: str) -> argparse.ArgumentParser:
 
 def add_settings(parser: argparse.ArgumentParser, help: str = "any key of a study") -> None:
     """Add positional arguments KEY=VALUE, which override keys of a study."""
-    # Without a default, argparse would list these arguments as required if another one is missing.
+    # Without a default, argparse would list KEY=VALUE as required if another argument is missing.
     parser.add_argument("settings", nargs="*", default=[], metavar="KEY=VALUE", help=help)
 
 

@@ -13,7 +13,7 @@ When ready, the server prints its address. It answers POST /v1/chat/completions 
   GET /stats        counts to compare with train_log.json: requests, answered, refused,
                     one count for each fault, input_tokens and output_tokens
 
-Tokens are UTF-8 bytes / 4, rounded up. API keys are ignored. Stop it with Ctrl-C or SIGTERM.
+Token counts are UTF-8 bytes / 4, rounded up. API keys are ignored. Stop the server with Ctrl-C.
 
 Faults to inject into a share of the requests (`--fault NAME=SHARE`, repeatable):
   rate-limit=0.2    HTTP 429 on a fifth of the requests

@@ -68,7 +68,7 @@ def report(
 def service_call_lines(
     study: Study, expected: Iterable[Forecast], environment: Mapping[str, str]
 ) -> list[str]:
-    """One line for each unfinished arm whose credit calls an external service."""
+    """One line for each unfinished arm whose credit assigner calls an external service."""
     to_run = Counter(one.job.arm for one in expected if one.job.stage == "rl_round" and one.to_run)
     lines = []
     for name, arm in study.methods.items():

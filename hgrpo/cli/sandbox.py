@@ -1,4 +1,4 @@
-"""Run an experiment of the sandbox: update rules on small tasks whose gradients can be inspected.
+"""Run a sandbox experiment, which trains with an update rule on a small task.
 
 The experiments are rl, rl_oracle, opd, vpo and pedagogy. This command trains a single arm; run
 `snakemake sandbox_all` for all studies in configs/sandbox.

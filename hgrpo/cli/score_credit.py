@@ -134,7 +134,7 @@ def against_truth(row: pd.Series) -> str:
 
 
 def exchanged(advantage: np.ndarray, truth: MeasuredTruth, row: pd.Series) -> str:
-    """Return a warning if advantages [N] fit ground truth better with rollout and turn swapped."""
+    """Return a warning if swapping rollout and turn makes advantages [N] fit the truth better."""
     side = int(truth.lengths[0])
     if len(advantage) != truth.groups * side**2 or set(truth.lengths) != {side}:
         return ""

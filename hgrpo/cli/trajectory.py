@@ -65,7 +65,7 @@ def _key(row: Mapping) -> tuple:
 
 
 def _plain(text: str) -> str:
-    """Replace control characters with spaces, because a policy may generate them."""
+    """Replace control characters, which a policy may generate, with spaces."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 

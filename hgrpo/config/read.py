@@ -100,8 +100,8 @@ def read_value(text: str, source: str) -> object:
 def for_snakemake(text: str) -> str:
     """Quote text for `snakemake --config`, so that Snakemake reads it unchanged.
 
-    Snakemake strips quotes from both ends of a value, and then parses it as YAML. A text that this
-    would change is returned as a list with one item.
+    Snakemake strips quotes from both ends of a value, and then parses it as YAML. If this would
+    change the text, it is returned as a list with one item.
     """
     with contextlib.suppress(UserError):
         if read_value(text.strip("'\""), "") == text:
@@ -133,7 +133,7 @@ def merge(base: Mapping[str, object], changes: Mapping[str, object]) -> dict:
 
 
 def check_name(content: Mapping, path: Path) -> None:
-    """Raise UserError if the `name` in a file differs from the stem of the file."""
+    """Raise UserError if the `name` in a file differs from the file name without its extension."""
     if (name := content.get("name", path.stem)) != path.stem:
         raise UserError(f"{path}: name: {name!r} differs from the file name {path.stem!r}")
 

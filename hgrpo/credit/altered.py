@@ -45,7 +45,7 @@ def alter(rows: list[np.ndarray], settings: AlterableSettings, group: Group) -> 
 
     The noise is Gaussian. Its variance is (1 / correlation^2 - 1) times the variance of the group's
     credit, so that the expected correlation of noisy and original credit is `correlation`. With
-    fixed noise and few distinct turns, the expected correlation is slightly higher.
+    `noise: fixed` and few distinct turns, the expected correlation is slightly higher.
     """
     streams = [generator("altered", *group.stream, t.rollout) for t in group.trajectories]
     if settings.shuffled:

@@ -157,9 +157,8 @@ def load_values(folder: Path) -> Values:
 class AmortisedCredit(CreditAssigner):
     """Assigns the credit R - V, where V is the value before the turn.
 
-    For a drawn turn, V is the mean return of the turn's continuations. For any other turn, V is the
-    value function that was fitted after the previous round. Before the first fit, the credit of
-    these other turns is 0.
+    For a drawn turn, V is the mean return of the turn's continuations. For any other turn, V comes
+    from the value function fitted after the previous round; before the first fit, the credit is 0.
     """
 
     def __init__(self, settings: Settings, context: Context):
@@ -183,7 +182,7 @@ class AmortisedCredit(CreditAssigner):
         ]
 
     def report(self) -> dict[str, float]:
-        """Return the numbers of continuations and of their replies, replayed turns and tokens."""
+        """Return counts of continuations, and of their replies, replayed turns and tokens."""
         return {} if self._player is None else self._player.report()
 
     def _from_fit(self, trajectory: Trajectory) -> np.ndarray:
@@ -272,7 +271,8 @@ def points(
     """Return states [N, D], values [N] and weights [N] of the turns with continuations.
 
     A turn's value is the mean return of its continuations, which is the trajectory's return minus
-    the turn's `target`. A weight halves for every `half_life` rounds before round `newest`.
+    the turn's `target`. A turn's weight is 1 in round `newest`, and is halved for every `half_life`
+    rounds that the turn is older.
     """
     states, values, weights = [], [], []
     for row in rows:

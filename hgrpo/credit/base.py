@@ -26,7 +26,7 @@ ORDER_DEPENDENT = (
 )
 # Relative tolerance for rounding errors of float32 sums that are computed in a different order.
 ROUNDING = 1e-4
-# Largest valid absolute credit, far below an integer overflow (1.8e19).
+# Largest valid absolute credit, far below 1.8e19, where integers would overflow.
 LARGEST = 1e9
 # Fields not compared: those that an assigner may set, and `turns` (compared separately).
 _FILLED = {"turns", "goal_embedding", "embedding", "target", "credit", "advantage"}

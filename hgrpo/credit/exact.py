@@ -5,8 +5,8 @@
 
 r is the environment's reward. a_t is the reply, which may be inadmissible. pi(a) is the policy's
 probability of command a before turn t. p is the probability under a reference policy, which is used
-after turn t. The reference policy answers each question of the game with the policy's mean
-probabilities over the group's turns with this question.
+after turn t. For each question of the game, the reference policy's probabilities are those of the
+policy, averaged over the group's turns with this question.
 
 A reference policy is needed because the values of a language model cannot be computed by dynamic
 programming: its answer may depend on all earlier answers. If the policy's answers are admissible

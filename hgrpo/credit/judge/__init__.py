@@ -22,8 +22,8 @@ def make(settings: Settings, context: Context) -> "JudgeCredit":
     imported to read a study.
 
     Raises:
-        UserError: the API key, the environment's judge text or `cache_dir` is missing, the judge is
-            the offline rubric but the environment has no rubric, or the database cannot be opened.
+        UserError: the API key, the environment's judge text or `cache_dir` is missing; the judge is
+            the offline rubric, but the environment has no rubric; or the database cannot be opened.
     """
     name, text = context.environment, load(context.environment).judge_text()
     if settings.model == RUBRIC and text.score is None:

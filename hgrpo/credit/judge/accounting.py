@@ -26,7 +26,7 @@ _SET_ASIDE = f"""UPDATE spend SET calls = calls + 1, dollars = dollars + :aside 
 
 
 def output_limit(prompt: Prompt, settings: Settings) -> int:
-    """Return the output token limit of a call: one entry per turn, and `thinking_tokens`."""
+    """Return the limit on output tokens: enough for an entry per turn, plus `thinking_tokens`."""
     return _TOKENS_AROUND + _TOKENS_PER_ENTRY * sum(prompt.turns) + settings.thinking_tokens
 
 

@@ -43,7 +43,7 @@ Scores = list[list[float]]
 
 @dataclass(frozen=True)
 class Prompt:
-    """Arguments of a call to OpenAI's chat API; `turns` is the number of turns per trajectory."""
+    """Arguments of a call to OpenAI's chat API; `turns` has each trajectory's number of turns."""
 
     messages: list[dict[str, str]]
     response_format: dict

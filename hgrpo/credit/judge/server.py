@@ -114,7 +114,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(refusal)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Do not log, because a log may contain an API key. /stats returns counts instead."""
+        """Log nothing, because a request may contain an API key. /stats returns counts instead."""
 
     def _body(self) -> bytes:
         length = self.headers.get("Content-Length", "")

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 from hgrpo.credit.settings import SumsTo
 from hgrpo.credit.to_go import ToGoSettings
 
-# With OpenAI's list prices, a method file only has to set the model. All models in this list
+# OpenAI's list prices, so that a method file only has to set the model. All models in this list
 # support a temperature and a strict JSON schema. Dated snapshots may have different prices.
 OPENAI = "https://api.openai.com/v1"
 AS_OF = "2026-08"
@@ -122,7 +122,7 @@ class Settings(ToGoSettings):
 
     @property
     def environment_variables(self) -> Mapping[str, str]:
-        """Map the API key's variable to the error message if it is unset; {} without a key."""
+        """Maps the API key's variable, if any, to the error message if the variable is unset."""
         if self.base_url == SERVICE or self.api_key_env is None:
             return {}
         return {
@@ -132,7 +132,7 @@ class Settings(ToGoSettings):
         }
 
     def outside_calls(self, groups: int, rollouts: int) -> str:
-        """Describe the caps, and the maximum number of calls to the server without retries."""
+        """Describe the caps, and the maximum number of calls, not counting retries."""
         if self.base_url == SERVICE:
             return ""
         calls = groups * (rollouts if self.variant == "trajectory" else 1)
@@ -153,7 +153,7 @@ class Settings(ToGoSettings):
             return section
         model, base_url = section.get("model"), section.get("base_url", OPENAI)
         if not isinstance(model, str) or not isinstance(base_url, str):
-            # Validation reports the wrong type, so avoid an additional error about missing prices.
+            # Validation reports the wrong type. Set prices, so that it reports nothing else.
             return dict.fromkeys(_PRICES, 0.0) | {"max_calls": None} | dict(section)
         if base_url == SERVICE and model != RUBRIC:
             raise ValueError(

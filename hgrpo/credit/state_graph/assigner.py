@@ -66,8 +66,8 @@ class StateGraphCredit(CreditAssigner):
         if self.settings.needs_policy:
             hidden = prompt_states(self.context.policy, trajectories)
         graph_of = graphs(trajectories, turns, self.settings, hidden)
-        # Diagnostics describe the graph of the first term that uses a graph, or of the first term
-        # if no term uses a graph.
+        # Compute diagnostics on the graph of the first term that uses one. If no term uses a graph,
+        # build one with the key of the first term.
         main = graph_of(next((term.key for term in terms if term.reads_graph), terms[0].key))
         parts = [
             self._part(term, graph_of(term.key) if term.reads_graph else main, turns, rollout)
@@ -120,7 +120,7 @@ def graphs(
 
 
 def mixed(parts: Sequence[Normalised], settings: Settings, turns: Turns) -> np.ndarray:
-    """Combine the scaled credits c_j of the terms, with weights w_j, to the step advantage [N].
+    """Combine the scaled credits c_j of the terms, with weights w_j, into the step advantage [N].
 
     The mixture `sum` is sum_j w_j c_j. `renormalise_present` is the weighted mean of HGPO,
     sum_j w_j c_j / sum_j w_j, over the terms that are present at a turn ("Hierarchy-of-Groups
