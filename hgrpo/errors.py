@@ -15,7 +15,7 @@ BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, Run
 
 
 class UserError(Exception):
-    """Invalid input; the message contains the file, key or value and what was expected."""
+    """Invalid input. The message says which file, key or value is invalid, and what is expected."""
 
 
 class TrainingError(UserError):

@@ -1,4 +1,4 @@
-"""Cautions about a comparison of arms, which do not affect its verdicts."""
+"""Cautions about a comparison of arms. They do not affect verdicts."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 FAR_BELOW = 1 / 3
 # A run has collapsed if its success falls below this fraction of its best success so far.
 COLLAPSED = 1 / 4
-# On small panels, large drops often occur by chance. A collapse must have a lower probability.
+# A drop that has at least this probability by chance, e.g. on a small panel, is not a collapse.
 CHANCE = 0.001
 # Warn above this share of dead groups. In the published study `bakeoff`, flat GRPO still learns
 # with half of its groups dead.

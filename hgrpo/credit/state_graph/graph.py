@@ -1,7 +1,7 @@
 """Represents a group of rollouts as arrays of turns and as a graph of states.
 
-The graph has one transition per turn. It does not store N(s, a, x), the number of turns in which
-action a led from state s to state x: a sum over turns contains each transition N(s, a, x) times.
+The graph has one transition per turn. If action a led from state s to state x in several turns,
+each of these turns is a separate transition. The graph does not store their number, N(s, a, x).
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -154,14 +154,14 @@ def sums(values: np.ndarray, bucket: np.ndarray, size: int) -> np.ndarray:
 def means(
     values: np.ndarray, bucket: np.ndarray, size: int, counted: np.ndarray, empty: float = np.nan
 ) -> np.ndarray:
-    """Return the mean of counted `values` [N] per bucket, [size]; `empty` for empty buckets."""
+    """Return each bucket's mean of `values` [N] over counted turns, [size]; `empty` if none."""
     total = sums(np.where(counted, values, 0.0), bucket, size)
     number = sums(counted, bucket, size)
     return np.divide(total, number, out=np.full(size, empty), where=number > 0)
 
 
 def first_visits(graph: Graph, turns: Turns) -> Graph:
-    """Return a graph that counts only the first turn per rollout and (state, action) pair."""
+    """Return a graph in which a rollout's repeats of a (state, action) pair are not counted."""
     rollout_pair = turns.rollout * graph.n_pairs + graph.pair
     first = np.isin(np.arange(len(turns)), np.unique(rollout_pair, return_index=True)[1])
     return replace(graph, successor=np.where(first, graph.successor, UNKNOWN))

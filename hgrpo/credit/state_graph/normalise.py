@@ -8,9 +8,9 @@ from hgrpo.credit.state_graph.graph import Graph, Turns, means, sums
 from hgrpo.credit.state_graph.settings import Settings, Term
 
 EPS = 1e-6
-# Smaller standard deviations are treated as rounding errors of equal values.
+# Standard deviations below this value are treated as rounding errors of equal values.
 ZERO = 1e-12
-# With `gate: sign`, smaller absolute credits become 0, so that rounding errors do not become +-1.
+# With `gate: sign`, absolute credits below this value are treated as rounding errors of 0.
 ZERO_SIGN = 1e-9
 
 
@@ -154,7 +154,7 @@ def rollout_advantages(turns: Turns, settings: Settings) -> np.ndarray:
 
 
 def _lone(scores: np.ndarray, rule: str) -> np.ndarray:
-    """Return the advantage [K] that each rollout has at turns that no other rollout reached."""
+    """Return the advantage of each rollout at turn numbers that only this rollout reached, [K]."""
     others = (scores.sum() - scores) / max(1, len(scores) - 1)
     return scores - {"zero": scores, "return": 0.0, "group": others}[rule]
 
