@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
-# Errors that zipfile raises for a damaged, truncated or unsupported archive. RuntimeError means
-# that it is encrypted, and NotImplementedError that its compression is unsupported.
+# Errors that zipfile raises for a damaged, truncated or unsupported archive. RuntimeError: the
+# archive is encrypted. NotImplementedError: its compression is not supported.
 BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 

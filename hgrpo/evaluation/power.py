@@ -16,7 +16,7 @@ from hgrpo.evaluation.statistics import FEWEST_SEEDS, LEVEL, Estimate
 
 POWER = 0.8
 DIFFERENCES = (0.03, 0.05, 0.10)
-# Largest number of seeds to consider, because more seeds would be impractical.
+# Larger numbers of seeds are not considered, because they would be impractical.
 MOST_SEEDS = 200
 # Variances between runs below this value are treated as floating-point errors.
 _ROUNDING = 1e-18

@@ -168,7 +168,7 @@ def first_visits(graph: Graph, turns: Turns) -> Graph:
 
 
 def observed_ends(turns: Turns, timeout: str, failure: str) -> np.ndarray:
-    """Return the last turns of rollouts that end in an observed state, not in a sink, int [E]."""
+    """Return indices of the last turns of rollouts that end in an observed state, int [E]."""
     rollout = turns.rollout[turns.last]
     stopped, lost = turns.truncated[rollout], ~turns.success[rollout]
     seen = np.where(stopped, timeout in ("observed", "clamp"), failure == "observed")
@@ -180,9 +180,9 @@ def build_graph(
 ) -> Graph:
     """Build the graph of N turns.
 
-    The successor of the last turn of a successful rollout is the success sink. `timeout` determines
-    the successor of a truncated rollout's last turn. `failure` determines it for other failed
-    rollouts. The values of `timeout` and `failure` mean:
+    The successor of a rollout's last turn is the success sink if the rollout was successful, and
+    otherwise depends on `timeout` (truncated rollouts) or `failure` (all other failed rollouts).
+    The values of `timeout` and `failure` mean:
     - `fail`, `absorb`: the failure sink.
     - `observed`: the state observed after the turn, which is a dead end if no turn starts in it.
     - `clamp`: like `observed`, but the state's Bellman value is 0 (see `Graph.clamped`).

@@ -83,15 +83,15 @@ def _divisor(spread: np.ndarray, term: Term) -> np.ndarray:
 def action_factor(graph: Graph, shrink: float, lone: str) -> np.ndarray:
     """Return the factor by which the mean credit Q - V of each turn's action is multiplied, [N].
 
-    m is the number of counted turns in the turn's state, and n of these have the same action.
+    m is the number of counted turns in the turn's state, and n of these have the turn's action.
 
     - `shrink`: the factor is n / (n + shrink). This shrinks the action's value towards the state's
       value, to (n Q + shrink V) / (n + shrink), as in ECPO ("When Denser Credit Is Not Enough:
       Evidence-Calibrated Policy Optimization for Long-Horizon LLM Agent Training",
       https://arxiv.org/abs/2606.05885).
-    - `lone: loo`: if n is 1, the factor is m / (m - 1). The baseline is then the mean return of the
-      m - 1 other turns, as in BiPACE ("Bisimulation-Guided Policy Optimization with Action
-      Counterfactual Estimation for LLM Agents", https://arxiv.org/abs/2606.25556).
+    - `lone: loo`: if n is 1 and m > 1, the factor is m / (m - 1). The baseline is then the mean
+      return of the m - 1 other turns, as in BiPACE ("Bisimulation-Guided Policy Optimization with
+      Action Counterfactual Estimation for LLM Agents", https://arxiv.org/abs/2606.25556).
     """
     taken = sums(graph.counted, graph.pair, graph.n_pairs)[graph.pair]
     if shrink:

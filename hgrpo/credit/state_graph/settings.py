@@ -316,7 +316,7 @@ class Settings(CreditSettings):
         return self
 
     def _readers(self) -> dict[str, tuple[bool, str]]:
-        """Map values of `invalid`, `timeout` and `failure` to (supported, required settings).
+        """Map values of `invalid`, `timeout` and `failure` to (is supported, required settings).
 
         Some values require gamma < 1, because Bellman values in a loop without exit are not unique
         if gamma is 1. Final states are not available with `key.state: hidden`, because the policy

@@ -102,7 +102,7 @@ def score(credit: np.ndarray, advantage: np.ndarray, truth: MeasuredTruth) -> di
         sign_accuracy: share of the clear turns whose advantage has the sign of the truth.
         cosine: cosine between a group's update and the update from its exact true advantages.
         Except for sample sizes, each number has columns `_lower` and `_upper` with a 95 % interval
-        over groups. These are NaN without variation or below `resampling.FEWEST` groups.
+        over groups, NaN if nothing varies or with fewer than `resampling.FEWEST` groups.
     """
     known = np.isfinite(credit) & np.isfinite(advantage)
     truth, credit, advantage = truth.of(known), _scaled(credit[known]), _scaled(advantage[known])
@@ -264,7 +264,7 @@ def _products(
 
 
 def _shuffled_cosine(truth: MeasuredTruth) -> np.ndarray:
-    """Cosine for the shuffled truth. All products combine both halves, to avoid bias by noise."""
+    """Cosine for the shuffled truth. All products combine both halves, to avoid bias from noise."""
     first, second = (update_sketches(half, truth) for half in truth.halves)
     means = (trajectory_means(half, truth.lengths) for half in truth.halves)
     dealt_first, dealt_second = (update_sketches(mean, truth) for mean in means)
