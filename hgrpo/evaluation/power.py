@@ -105,7 +105,7 @@ def repeats_alike(estimate: Estimate, verdict: str, family: int, level: float = 
     """Probability that a repeat of the study reaches the same verdict on a comparison.
 
     The observed difference is used as the true difference. If the verdict is `better` or `worse`,
-    the observed difference is on average too large, and so is the resulting probability.
+    this overestimates the size of the true difference on average, so the probability is too high.
 
     Args:
         verdict: better, worse or inconclusive. For any other verdict, the result is NaN.
