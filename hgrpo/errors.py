@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
-# Errors that zipfile raises for a damaged, truncated or unsupported archive. RuntimeError means
-# that it is encrypted, and NotImplementedError that its compression is unsupported.
+# Errors that zipfile raises for a damaged, truncated or unsupported archive. RuntimeError: the
+# archive is encrypted. NotImplementedError: its compression is not supported.
 BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 
 class UserError(Exception):
-    """Invalid input; the message contains the file, key or value and what was expected."""
+    """Invalid input. The message says which file, key or value is invalid, and what is expected."""
 
 
 class TrainingError(UserError):

@@ -6,7 +6,7 @@ The policy gradient remains unbiased if the baseline does not depend on the turn
 true of `peers` and `playing_peers`, which are means over the other trajectories of the group at the
 same turn number: whether a trajectory reaches turn t does not depend on its action at turn t. The
 turn norm `position` causes a bias, because its mean includes the trajectory itself. At a turn that
-n trajectories reach, its credit is (n - 1) / n times the credit with `playing_peers`.
+n trajectories reach, the credit with `position` is (n - 1) / n times that with `playing_peers`.
 
 The gradient is also biased if a turn's credit depends on later turns, which is true of shares of
 the return, but not of progress. Part of the reward of turn t is then assigned to earlier turns, and
@@ -77,7 +77,7 @@ def peer_baselines(rows: Sequence[np.ndarray], baseline: Baseline) -> list[np.nd
         compared = np.arange(lengths.max()) < lengths[:, None]
     number = compared.sum(axis=0) - compared
     means = (padded.sum(axis=0) - padded) / np.maximum(number, 1)
-    # Return exact means if all returns-to-go are equal or there are no peers.
+    # The mean of equal returns-to-go is exactly their value. Without peers, the baseline is 0.
     lowest = np.where(compared, padded, np.inf).min(axis=0)
     equal = np.where(compared, padded, -np.inf).max(axis=0) == lowest
     means = np.where(number > 0, np.where(equal, lowest, means), 0.0)

@@ -1,13 +1,13 @@
-"""Cautions about a comparison of arms, which do not affect its verdicts."""
+"""Cautions about a comparison of arms. They do not affect verdicts."""
 
 from collections.abc import Mapping, Sequence
 
-# A policy with less than this fraction of its expert's success counts as far below the expert. In
-# the published studies, this fraction is between 0.55 (WebShop) and 2.4 for SFT policies.
+# Fraction of the expert's success and mean return below which a policy is far below its expert.
+# In the published studies, SFT policies have 0.55 (WebShop) to 2.4 times their expert's success.
 FAR_BELOW = 1 / 3
 # A run has collapsed if its success falls below this fraction of its best success so far.
 COLLAPSED = 1 / 4
-# On small panels, large drops often occur by chance. A collapse must have a lower probability.
+# A drop that has at least this probability by chance, e.g. on a small panel, is not a collapse.
 CHANCE = 0.001
 # Warn above this share of dead groups. In the published study `bakeoff`, flat GRPO still learns
 # with half of its groups dead.
@@ -49,7 +49,7 @@ def first_collapse(success: Sequence[float], start: float, n_tasks: int) -> int 
     """Index of the first round in which a run's success collapsed; None if it never did.
 
     Success has collapsed if it is below `COLLAPSED` times its best value so far and if, at this
-    best success rate, solving as few of `n_tasks` tasks has a binomial probability below `CHANCE`.
+    best success rate, solving so few of `n_tasks` tasks has a binomial probability below `CHANCE`.
     `success` contains one value per round, and `start` is the initial policy's success.
     """
     from scipy.stats import binom

@@ -31,7 +31,7 @@ from hgrpo.evaluation.outcomes import GREEDY, SCORE_COLUMNS, TEST, VALIDATION, s
 from hgrpo.evaluation.played_endpoints import Protocol, others_than_declared, played_endpoints
 from hgrpo.evaluation.settings import Score
 
-# Smaller differences between two means are treated as floating-point errors.
+# Differences between means below this value are treated as floating-point errors.
 _ROUNDING = 1e-9
 
 
@@ -109,7 +109,7 @@ def compare(
 
     Raises:
         UserError: episodes are missing or duplicated, panels differ, runs have different numbers of
-            rounds, the endpoint's budget ends before or after a run's rounds, or the two arms of a
+            rounds, the endpoint's budget is too small or too large for a run, or the two arms of a
             pair have different seeds.
     """
     check_episodes(episodes)
@@ -245,7 +245,6 @@ def _arms(episodes: pd.DataFrame, protocol: Protocol) -> tuple[list[str], str | 
 
 
 def _last_rounds(episodes: pd.DataFrame, trained: Sequence[str]) -> dict[str, int]:
-    """Last round of each trained arm; raise a UserError if runs end at different rounds."""
     last: dict[str, int] = {}
     for method in trained:
         ends = episodes[episodes["method"] == method].groupby("seed")["round"].max()

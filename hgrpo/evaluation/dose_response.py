@@ -20,7 +20,7 @@ def responses(comparison: Comparison, known: Mapping[str, float]) -> pd.DataFram
         Columns measure, threshold, method, correlation, seed, value, lower, upper, reached,
         n_seeds, steps, steps_lower and steps_upper. `measure` is `ENDPOINT`, or `TRAJECTORIES` for
         the number of trajectories until a threshold was reached. Rows without a seed contain the
-        arm's mean and its interval. With `TRAJECTORIES`, this is the restricted mean
+        arm's mean and its interval. With `TRAJECTORIES`, the mean is a restricted mean
         (`thresholds.summary`), and `reached` is the number of runs that reached the threshold. A
         run that did not reach the threshold by the common horizon has `reached` 0 and the horizon
         as `value`. `correlation` is NaN for the reference. `steps` is NaN for the endpoint, and for

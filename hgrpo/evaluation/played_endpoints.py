@@ -95,9 +95,9 @@ def others_than_declared(
 ) -> Iterator[tuple[str, Score]]:
     """Yield all pairs (endpoint, score) except for the declared pair.
 
-    If several endpoints have equal outcomes, as in a study with one round, one of them is used. The
-    score `return` is included only if episodes can earn partial reward (`partial`) or it is the
-    declared score.
+    If several endpoints have equal outcomes, as in a study with one round, only the first is used.
+    The score `return` is included only if it is the declared score, or if episodes can earn partial
+    reward (`partial`).
     """
     returns = partial or settings.score == "return"
     counted: tuple[Score, ...] = ("success", "return") if returns else ("success",)

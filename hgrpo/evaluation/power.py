@@ -16,9 +16,9 @@ from hgrpo.evaluation.statistics import FEWEST_SEEDS, LEVEL, Estimate
 
 POWER = 0.8
 DIFFERENCES = (0.03, 0.05, 0.10)
-# Largest number of seeds to consider, because more seeds would be impractical.
+# Larger numbers of seeds are not considered, because they would be impractical.
 MOST_SEEDS = 200
-# Smaller variances between runs are treated as floating-point errors.
+# Variances between runs below this value are treated as floating-point errors.
 _ROUNDING = 1e-18
 
 
@@ -104,8 +104,8 @@ def probability_above(limit: float, truth: float, estimate: Estimate) -> float:
 def repeats_alike(estimate: Estimate, verdict: str, family: int, level: float = LEVEL) -> float:
     """Probability that a repeat of the study reaches the same verdict on a comparison.
 
-    The observed difference is used as the true difference. For the verdicts `better` and `worse`,
-    it overestimates the true difference on average, so the resulting probability is too high.
+    The observed difference is used as the true difference. If the verdict is `better` or `worse`,
+    this overestimates the size of the true difference on average, so the probability is too high.
 
     Args:
         verdict: better, worse or inconclusive. For any other verdict, the result is NaN.

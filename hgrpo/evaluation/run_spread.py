@@ -7,11 +7,11 @@ The runs of a study form a table of arms by seeds. The model is
 where all arms share the shift, because they share the seed's random numbers. The few runs of one
 arm give a poor estimate of its noise: if they happen to agree, any difference seems significant.
 The noise variance is therefore the residual mean square of the whole table (the pooled variance),
-with (arms - 1) (seeds - 1) degrees of freedom. For an arm whose own variance is larger, its own
-variance is used instead, but with seeds - 1 degrees of freedom only if it is significantly larger
-(F test at 5 %). For the baseline, which is in all comparisons of a family, significance is not
-required. We simulated this rule (docs/statistics.md). Source of the mean squares: Searle, Casella
-and McCulloch 1992, Variance Components, chapter 4.
+with (arms - 1) (seeds - 1) degrees of freedom. If an arm's own variance is larger, it replaces the
+pooled variance. It has (seeds - 1) degrees of freedom if it is significantly larger (F test at 5 %)
+or if the arm is the baseline, and those of the pooled variance otherwise. We simulated this rule
+(docs/statistics.md). Source of the mean squares: Searle, Casella and McCulloch 1992, Variance
+Components, chapter 4.
 
 Arrays may have leading axes of independent repeats.
 """
@@ -64,8 +64,8 @@ class RunSpread:
     def from_both(self, arm: np.ndarray | int, reference: int) -> tuple[np.ndarray, np.ndarray]:
         """Like `difference`, but the baseline is the mean of the reference and its twin.
 
-        The arm and the reference have the same shift, so that half of it cancels in the difference.
-        The difference also contains half of the twin's shift, which is independent.
+        The arm and the reference have the same shift, half of which remains in the difference. The
+        difference also contains half of the twin's shift, which is independent.
         """
         both = (self.arms[..., [reference]] + self.twin[..., None]) / 4
         noisier = self.noisier[..., [reference]] | (self.twin > self.pooled)[..., None]
@@ -98,8 +98,8 @@ class RunSpread:
         """Sum of variances divided by the number of seeds, with Satterthwaite's degrees of freedom.
 
         Args:
-            terms: pairs (variance, degrees of freedom). Terms that depend on the pooled variance,
-                and are therefore not independent of each other, have 0 degrees of freedom.
+            terms: pairs (variance, degrees of freedom). Pass 0 degrees of freedom for terms that
+                depend on the pooled variance, and therefore on each other.
             shifts: factor by which the variance of the seeds' shifts is multiplied.
         """
         shift = shifts * self.seeds[..., None]

@@ -84,7 +84,7 @@ class StatisticsConfig(Strict):
     @field_validator("endpoint", mode="before")
     @classmethod
     def _is_an_endpoint(cls, value: object) -> object:
-        """Check the type first, because pydantic would report one error per type of `Endpoint`."""
+        """Check the type here; pydantic alone would report one error per type of `Endpoint`."""
         if isinstance(value, Mapping):
             try:
                 return Budget.model_validate(value)

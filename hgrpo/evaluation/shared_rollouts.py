@@ -146,9 +146,9 @@ def compute(
         on_done: called after each call of the assigner, with its number of trajectories.
 
     Raises:
-        UserError: the assigner does not have `may_be_unreachable`, and a fitted model is missing or
-            damaged, the rollouts cannot be replayed, or the credit is not finite or does not match
-            the turns.
+        UserError: a fitted model is missing or damaged, the rollouts cannot be replayed, or the
+            credit is not finite or does not match the turns. Assigners with `may_be_unreachable`
+            are exempt.
     """
     declared = computation.declared
     if declared.plays:

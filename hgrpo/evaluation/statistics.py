@@ -59,7 +59,7 @@ class Estimate:
 
     @property
     def p_value(self) -> float:
-        """Two-sided p-value for a true mean of zero; 1 or 0 if the standard error is zero."""
+        """Two-sided p-value for a true mean of 0. If the error is 0: 1 for a mean of 0, else 0."""
         if self.standard_error == 0:
             return float(self.mean == 0)
         t_value = abs(self.mean) / self.standard_error
@@ -221,7 +221,7 @@ def verdict(mean: float, adjusted_p: float, n_seeds: int, alpha: float = ALPHA) 
 
 
 def with_verdicts(table: pd.DataFrame, level: float) -> pd.DataFrame:
-    """Add `p_holm` and `verdict` to a family's table with difference, n_seeds and p_value.
+    """Add columns `p_holm` and `verdict`, given columns `difference`, `n_seeds` and `p_value`.
 
     With fewer than `FEWEST_SEEDS` seeds, the p-values become NaN. With one seed, the standard error
     and its degrees of freedom also become NaN, because they are estimated from tasks only.

@@ -1,7 +1,7 @@
 """Represents a group of rollouts as arrays of turns and as a graph of states.
 
-The graph has one transition per turn. It does not store N(s, a, x), the number of turns in which
-action a led from state s to state x: a sum over turns contains each transition N(s, a, x) times.
+The graph has one transition per turn. If action a led from state s to state x in several turns,
+each of these turns is a separate transition. The graph does not store their number, N(s, a, x).
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -154,21 +154,21 @@ def sums(values: np.ndarray, bucket: np.ndarray, size: int) -> np.ndarray:
 def means(
     values: np.ndarray, bucket: np.ndarray, size: int, counted: np.ndarray, empty: float = np.nan
 ) -> np.ndarray:
-    """Return the mean of counted `values` [N] per bucket, [size]; `empty` for empty buckets."""
+    """Return each bucket's mean of `values` [N] over counted turns, [size]; `empty` if none."""
     total = sums(np.where(counted, values, 0.0), bucket, size)
     number = sums(counted, bucket, size)
     return np.divide(total, number, out=np.full(size, empty), where=number > 0)
 
 
 def first_visits(graph: Graph, turns: Turns) -> Graph:
-    """Return a graph that counts only the first turn per rollout and (state, action) pair."""
+    """Return a graph in which a rollout's repeats of a (state, action) pair are not counted."""
     rollout_pair = turns.rollout * graph.n_pairs + graph.pair
     first = np.isin(np.arange(len(turns)), np.unique(rollout_pair, return_index=True)[1])
     return replace(graph, successor=np.where(first, graph.successor, UNKNOWN))
 
 
 def observed_ends(turns: Turns, timeout: str, failure: str) -> np.ndarray:
-    """Return the last turns of rollouts that end in an observed state, not in a sink, int [E]."""
+    """Return indices of the last turns of rollouts that end in an observed state, int [E]."""
     rollout = turns.rollout[turns.last]
     stopped, lost = turns.truncated[rollout], ~turns.success[rollout]
     seen = np.where(stopped, timeout in ("observed", "clamp"), failure == "observed")
@@ -180,9 +180,9 @@ def build_graph(
 ) -> Graph:
     """Build the graph of N turns.
 
-    The successor of the last turn of a successful rollout is the success sink. `timeout` determines
-    the successor of a truncated rollout's last turn. `failure` determines it for other failed
-    rollouts. The values of `timeout` and `failure` mean:
+    The successor of a rollout's last turn is the success sink if the rollout was successful, and
+    otherwise depends on `timeout` (truncated rollouts) or `failure` (all other failed rollouts).
+    The values of `timeout` and `failure` mean:
     - `fail`, `absorb`: the failure sink.
     - `observed`: the state observed after the turn, which is a dead end if no turn starts in it.
     - `clamp`: like `observed`, but the state's Bellman value is 0 (see `Graph.clamped`).

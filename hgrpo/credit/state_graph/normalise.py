@@ -8,9 +8,9 @@ from hgrpo.credit.state_graph.graph import Graph, Turns, means, sums
 from hgrpo.credit.state_graph.settings import Settings, Term
 
 EPS = 1e-6
-# Smaller standard deviations are treated as rounding errors of equal values.
+# Standard deviations below this value are treated as rounding errors of equal values.
 ZERO = 1e-12
-# With `gate: sign`, smaller absolute credits become 0, so that rounding errors do not become +-1.
+# With `gate: sign`, absolute credits below this value are treated as rounding errors of 0.
 ZERO_SIGN = 1e-9
 
 
@@ -83,15 +83,15 @@ def _divisor(spread: np.ndarray, term: Term) -> np.ndarray:
 def action_factor(graph: Graph, shrink: float, lone: str) -> np.ndarray:
     """Return the factor by which the mean credit Q - V of each turn's action is multiplied, [N].
 
-    m is the number of counted turns in the turn's state, and n of these have the same action.
+    m is the number of counted turns in the turn's state, and n of these have the turn's action.
 
     - `shrink`: the factor is n / (n + shrink). This shrinks the action's value towards the state's
       value, to (n Q + shrink V) / (n + shrink), as in ECPO ("When Denser Credit Is Not Enough:
       Evidence-Calibrated Policy Optimization for Long-Horizon LLM Agent Training",
       https://arxiv.org/abs/2606.05885).
-    - `lone: loo`: if n is 1, the factor is m / (m - 1). The baseline is then the mean return of the
-      m - 1 other turns, as in BiPACE ("Bisimulation-Guided Policy Optimization with Action
-      Counterfactual Estimation for LLM Agents", https://arxiv.org/abs/2606.25556).
+    - `lone: loo`: if n is 1 and m > 1, the factor is m / (m - 1). The baseline is then the mean
+      return of the m - 1 other turns, as in BiPACE ("Bisimulation-Guided Policy Optimization with
+      Action Counterfactual Estimation for LLM Agents", https://arxiv.org/abs/2606.25556).
     """
     taken = sums(graph.counted, graph.pair, graph.n_pairs)[graph.pair]
     if shrink:
@@ -154,7 +154,7 @@ def rollout_advantages(turns: Turns, settings: Settings) -> np.ndarray:
 
 
 def _lone(scores: np.ndarray, rule: str) -> np.ndarray:
-    """Return the advantage [K] that each rollout has at turns that no other rollout reached."""
+    """Return the advantage of each rollout at turn numbers that only this rollout reached, [K]."""
     others = (scores.sum() - scores) / max(1, len(scores) - 1)
     return scores - {"zero": scores, "return": 0.0, "group": others}[rule]
 

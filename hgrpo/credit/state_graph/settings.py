@@ -13,7 +13,7 @@ CREDITS = {
     "bellman": {"Q-V", "td", "gain", "succ", "logratio"},
     "dist": {"dist_pow"},
 }
-# These credits are differences from the value of the turn's state, so that 0 is average credit.
+# Kinds of credit that are differences from the value of the turn's state (0 is average credit).
 CENTRED = {"G-V", "Q-V", "td", "gain", "logratio"}
 
 
@@ -144,7 +144,7 @@ class Term(Strict):
 
     @property
     def reads_graph(self) -> bool:
-        """Whether the term uses the graph. `traj` uses it only with a pool or scope `state`."""
+        """Whether the credit, pool or scope depends on the states of the graph."""
         return self.credit != "traj" or self.pool != "turn" or self.scope == "state"
 
     @property
@@ -157,7 +157,7 @@ class Term(Strict):
         if self.credit not in CREDITS[self.value]:
             known = ", ".join(sorted(CREDITS[self.value]))
             raise ValueError(
-                f"credit: {self.credit} is not supported with value: {self.value}; use {known}"
+                f"`credit: {self.credit}` is not supported with `value: {self.value}`; use {known}"
             )
         solved = self.value == "bellman"
         backed_up = solved and self.depth != 0
@@ -178,7 +178,7 @@ class Term(Strict):
             ("base", self.value == "dist", "value: dist"),
             ("log_floor", self.credit == "logratio", "credit: logratio"),
             ("visits", compares and self.pool != "transition", "credit: G-V, by turn or action"),
-            # With scope `state`, normalisation subtracts the state's value, so it has no effect.
+            # With `scope: state`, normalisation subtracts the state's value, which cancels `prior`.
             ("prior", compares and self.scope != "state", "credit: G-V and scope: task or none"),
             ("shrink", by_action, "credit: G-V and pool: action"),
             ("lone", by_action and plain, "credit: G-V, pool: action, and no shrink or prior"),
@@ -190,13 +190,15 @@ class Term(Strict):
             ("gate", self.scope == "state", "scope: state"),
         )
         if self.value == "mc_mean" and self.credit == "td" and self.exp == 0:
-            raise ValueError("exp: 0 with credit: td leaves the last turn undiscounted; set exp: 1")
+            raise ValueError(
+                "with `credit: td`, `exp: 0` leaves the last turn undiscounted; set `exp: 1`"
+            )
         centred = self.scope == "state" and self.credit in CENTRED
-        needs = "requires scope: state and a credit that is a difference from the state's value"
+        needs = "requires `scope: state` and a credit that is a difference from the state's value"
         if self.std == "mu_pop" and not centred:
-            raise ValueError(f"std: mu_pop {needs}")
+            raise ValueError(f"`std: mu_pop` {needs}")
         if self.gate == "sign" and not (centred and self.std in ("sample", "pop")):
-            raise ValueError(f"gate: sign {needs}, and std: sample or pop")
+            raise ValueError(f"`gate: sign` {needs}, and also `std: sample` or `std: pop`")
         return self
 
 
@@ -226,7 +228,9 @@ class TrajectoryTerm(Strict):
     def _check(self) -> "TrajectoryTerm":
         refuse_unread(self, ("lone", self.mode == "loo", "mode: loo"), prefix="trajectory.")
         if self.mode == "loo" and self.rows == "cross_steps":
-            raise ValueError(f"rows: {self.rows} requires mode: mean or mean_std, got mode: loo")
+            raise ValueError(
+                f"`rows: {self.rows}` requires `mode: mean` or `mode: mean_std`, got `mode: loo`"
+            )
         return self
 
 
@@ -312,7 +316,7 @@ class Settings(CreditSettings):
         return self
 
     def _readers(self) -> dict[str, tuple[bool, str]]:
-        """Map values of `invalid`, `timeout` and `failure` to (supported, required settings).
+        """Map values of `invalid`, `timeout` and `failure` to (is supported, required settings).
 
         Some values require gamma < 1, because Bellman values in a loop without exit are not unique
         if gamma is 1. Final states are not available with `key.state: hidden`, because the policy

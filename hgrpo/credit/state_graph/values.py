@@ -232,10 +232,10 @@ def with_later_errors(
     modes are Graph-GAE from GRAFT (2026). For each k from 1 to the number of remaining turns in the
     rollout, they find all states that can be reached in exactly k transitions, starting with the
     turn's own transition. They add decay^k times the mean error of the transitions from these
-    states: over turns (`instances`), or over distinct (state, action, successor) (`distinct`).
+    states. `instances` averages over turns, `distinct` over (state, action, successor) triples.
 
-    `instances` adds nothing to Bellman values with depth inf, agg 1 and mu count if no state is
-    clamped, because the mean error in each state is then 0.
+    With Bellman values of depth inf, agg 1 and mu count, `instances` adds nothing if no state is
+    clamped, because the mean error in each state is 0.
 
     A turn that is not counted gets NaN, and its error is not added to other turns.
     """
@@ -260,7 +260,7 @@ def _path(td: np.ndarray, turns: Turns, decay: float) -> np.ndarray:
 def _frontier(
     td: np.ndarray, edges: np.ndarray, graph: Graph, turns: Turns, decay: float
 ) -> np.ndarray:
-    """Add later errors by Graph-GAE, [N]. Means include only the turns in `edges`, int [E]."""
+    """Add later errors as in Graph-GAE, [N]. Means are over the turns in `edges`, int [E]."""
     n, states = graph.n_states, graph.n_states + 2
     error = sums(td[edges], graph.state[edges], states)
     number = np.bincount(graph.state[edges], minlength=states).astype(np.float64)

@@ -63,7 +63,7 @@ class TurnRDCredit(CreditAssigner):
         return [next(rows) if t.turns else np.zeros(0) for t in group.trajectories]
 
     def report(self) -> dict[str, float]:
-        """Return diagnostics of alpha, the model's weights and the continuations for the log."""
+        """Return log entries about alpha, about the model's weights and about continuations."""
         seen, self._seen = self._seen, []
         numbers = alpha_diagnostics(seen) if seen else {}
         if self._model is not None:

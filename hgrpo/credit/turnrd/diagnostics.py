@@ -6,7 +6,7 @@ import numpy as np
 
 
 def alpha_diagnostics(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
-    """Return diagnostics of alpha, averaged over trajectories; pairs are (alpha, progress) [T].
+    """Average diagnostics over trajectories, each given as a pair (alpha [T], progress [T]).
 
     Returns:
         - alpha_mean, alpha_var, alpha_max: mean, variance and maximum of alpha
@@ -41,7 +41,7 @@ def entropy(alpha: np.ndarray) -> float:
 
 
 def mean_correlation(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
-    """Mean Pearson correlation over pairs without a constant array; None without such pairs."""
+    """Mean Pearson correlation over pairs of non-constant arrays; None if there are none."""
     correlations = [
         np.corrcoef(first, second)[0, 1]
         for first, second in pairs

@@ -108,7 +108,7 @@ class _Encoder(nn.Module):
 
 
 class TurnRD(nn.Module):
-    """Base class of the two versions of the model, from `TurnBatch` to `Decomposition`."""
+    """Base class of the model's two versions, which map a `TurnBatch` to a `Decomposition`."""
 
     encoder: _Encoder
 

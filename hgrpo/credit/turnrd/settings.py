@@ -146,7 +146,7 @@ class Settings(ToGoSettings):
 
     @property
     def sums_to(self) -> SumsTo:
-        """The known sum of credit: "return", or "" (none) with `value_baseline` or `to_go`."""
+        """Sum of a trajectory's credit: "return"; "" (unknown) with `value_baseline` or `to_go`."""
         return "" if self.readout == "value_baseline" or self.to_go is not None else "return"
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:

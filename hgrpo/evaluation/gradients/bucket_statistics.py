@@ -73,7 +73,7 @@ class BucketStatistics:
 
     @property
     def signal(self) -> np.ndarray:
-        """The noise-corrected squared norm, [R, C]; negative if the noise exceeds the norm."""
+        """The noise-corrected squared norm, [R, C]; negative if the correction exceeds it."""
         return self.norm**2 - self.noise - self.drawn
 
     @property

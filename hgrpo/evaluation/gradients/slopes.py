@@ -38,9 +38,9 @@ def weighted_norms(table: pd.DataFrame) -> pd.DataFrame:
     Returns:
         The columns of `BY`, seed, bucket, component, groups, deviation, norm, noise, square, lower
         and upper. `norm` is the component's coefficient times the norm of the measured gradient,
-        and `noise` is the expected contribution of noise to its square. `square` is `norm` squared
-        minus `noise`, without clipping at 0, which would cause a bias. `lower` and `upper` are the
-        limits of one seed's bootstrap interval (over groups) for the noise-corrected norm.
+        and `noise` is the expected contribution of noise to the square of `norm`. `square` is
+        `norm` squared minus `noise`. It is not clipped at 0, to avoid a bias. `lower` and `upper`
+        limit one seed's bootstrap interval (over groups) for the noise-corrected norm.
     """
     rows = table[table["bucket"] != ALL].copy()
     rows["norm"] *= rows["coefficient"]

@@ -31,8 +31,8 @@ def cosine(
 
     The norm of the true update is estimated from the inner product of two halves with independent
     noise. The result therefore estimates the cosine with the exact true update, and may exceed 1 by
-    chance. Let c be the cosine for one group. If noise dominates, an unbiased method requires about
-    1 / c^2 times as many groups as the true advantages for an update of the same quality.
+    chance. Let c be the cosine for one group. If noise dominates, the update of an unbiased method
+    requires about 1 / c^2 times as many groups as an equally good update from the truth.
 
     Args:
         of_method: [G, G], g_k . g_l.
@@ -110,7 +110,6 @@ def _of_sums(products: np.ndarray, weights: np.ndarray, groups: int) -> np.ndarr
 
 
 def _same(products: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Weighted mean of the groups' squared norms, [R]."""
     return weights @ np.diag(products) / weights.sum(axis=1)
 
 

@@ -14,10 +14,10 @@ from hgrpo.evaluation.truth.resampling import resamples
 from hgrpo.evaluation.truth.table import clear, sketches_of
 
 INADMISSIBLE, NO_WORD, OTHER = "(not admissible)", "(no word)", "(other)"
-# Only this number of the most common kinds of action is kept. Others are merged into `OTHER`.
+# The most common kinds of action, up to this number, are kept. Others are merged into `OTHER`.
 KINDS = 12
 _LETTERS = re.compile(r"[^\W\d_]+")
-# Names of the rows for the shuffled truth and the truth, and values of the column `beats_shuffled`.
+# `method` of the rows for the shuffled and the unshuffled truth; values of `beats_shuffled`.
 SHUFFLED, TRUTH = "shuffled", "truth"
 YES, NO = "yes", "no"
 SHUFFLED_LABEL, TRUTH_LABEL = "Truth, shuffled", "Truth"

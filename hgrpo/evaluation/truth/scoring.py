@@ -55,7 +55,7 @@ def pearson(
 
 
 def _varies(variance: np.ndarray, square: np.ndarray) -> np.ndarray:
-    """Return `variance`, or 0 where it may be a rounding error of the mean `square`."""
+    """Return `variance`, or 0 where it may be a rounding error, given the mean square `square`."""
     return np.where(variance > 1e-12 * square, variance, 0.0)
 
 
@@ -95,14 +95,14 @@ def score(credit: np.ndarray, advantage: np.ndarray, truth: MeasuredTruth) -> di
         credit_pearson, advantage_pearson: correlations with the truth, corrected for its noise.
         within_pearson: like `advantage_pearson`, after subtracting each trajectory's mean from
             advantage and truth, so that only turns of the same trajectory are compared.
-        beats_shuffled: "yes" if the interval of `within_pearson` is above 0, the value of the
-            shuffled truth; "" if there is no interval, e.g. because the truth does not vary
-            significantly within trajectories; "no" otherwise, e.g. if advantages are constant
+        beats_shuffled: "yes" if the interval of `within_pearson` is above 0, which is the value for
+            the shuffled truth. "" if there is no interval, e.g. because the truth does not vary
+            significantly within trajectories. "no" otherwise, and always if advantages are constant
             within trajectories.
         sign_accuracy: share of the clear turns whose advantage has the sign of the truth.
         cosine: cosine between a group's update and the update from its exact true advantages.
         Except for sample sizes, each number has columns `_lower` and `_upper` with a 95 % interval
-        over groups. These are NaN without variation or below `resampling.FEWEST` groups.
+        over groups, NaN if nothing varies or with fewer than `resampling.FEWEST` groups.
     """
     known = np.isfinite(credit) & np.isfinite(advantage)
     truth, credit, advantage = truth.of(known), _scaled(credit[known]), _scaled(advantage[known])
@@ -249,7 +249,6 @@ def _pearson(values: np.ndarray, truth: MeasuredTruth) -> np.ndarray:
 
 
 def _beats(inside: np.ndarray) -> str:
-    """Value of `beats_shuffled`, given the resamples of `within_pearson`, [R]."""
     _, lower, _ = estimate(inside)
     if np.isnan(lower):
         return ""
@@ -259,14 +258,13 @@ def _beats(inside: np.ndarray) -> str:
 def _products(
     advantage: np.ndarray, truth: MeasuredTruth
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The first three arguments of `gradients.cosine` for a method's advantages."""
     of_method, true = (update_sketches(values, truth) for values in (advantage, truth.advantage))
     first, second = (update_sketches(half, truth) for half in truth.halves)
     return of_method @ of_method.T, of_method @ true.T, first @ second.T
 
 
 def _shuffled_cosine(truth: MeasuredTruth) -> np.ndarray:
-    """Cosine for the shuffled truth. All products combine both halves, to avoid bias by noise."""
+    """Cosine for the shuffled truth. All products combine both halves, to avoid bias from noise."""
     first, second = (update_sketches(half, truth) for half in truth.halves)
     means = (trajectory_means(half, truth.lengths) for half in truth.halves)
     dealt_first, dealt_second = (update_sketches(mean, truth) for mean in means)

@@ -113,7 +113,7 @@ def clear(advantage: np.ndarray, error: np.ndarray) -> np.ndarray:
 
 
 def true_variance(first: np.ndarray, second: np.ndarray) -> float:
-    """Estimate the variance of the true A over turns, without the noise of estimates of A.
+    """Estimate the variance of the true A over turns, excluding noise in the estimates of A.
 
     It is the covariance of the estimates from the two halves, whose errors are independent. It may
     be negative by chance if most of the variance is noise.

@@ -124,7 +124,7 @@ def test_every_method_file_is_in_the_test_above():
 @pytest.mark.parametrize(
     ("term", "message"),
     [
-        (G_V | {"credit": "Q-V"}, "Q-V is not supported with value: mc_mean; use G-V, gain"),
+        (G_V | {"credit": "Q-V"}, "Q-V` is not supported with `value: mc_mean`; use G-V, gain"),
         (G_V | {"depth": 2}, "depth: 2 has an effect only with value: bellman"),
         (TD | {"agg": "max", "depth": 3}, "depth: 3 has an effect only with value: bellman"),
         (
@@ -136,11 +136,11 @@ def test_every_method_file_is_in_the_test_above():
             TRAJ | {"scope": "none", "key": {"history": 1}},
             "key: .* has an effect only with a credit",
         ),
-        (TD | {"value": "mc_mean"}, "exp: 0 with credit: td"),
-        (DIST | {"std": "mu_pop"}, "std: mu_pop requires scope: state and a credit that is"),
-        (TD | {"std": "mu_pop", "scope": "task"}, "std: mu_pop requires scope: state"),
-        (TD | {"std": "none", "gate": "sign"}, "gate: sign requires .*, and std: sample or pop"),
-        (DIST | {"gate": "sign"}, "gate: sign requires scope: state and a credit that is"),
+        (TD | {"value": "mc_mean"}, "with `credit: td`, `exp: 0` leaves"),
+        (DIST | {"std": "mu_pop"}, "`std: mu_pop` requires `scope: state` and a credit that is"),
+        (TD | {"std": "mu_pop", "scope": "task"}, "`std: mu_pop` requires `scope: state`"),
+        (TD | {"std": "none", "gate": "sign"}, "`gate: sign` requires .*, and also `std: sample`"),
+        (DIST | {"gate": "sign"}, "`gate: sign` requires `scope: state` and a credit that is"),
         (
             G_V | {"prior": 2},
             "prior: 2.0 has an effect only with credit: G-V and scope: task or none",
@@ -170,7 +170,7 @@ UNDISCOUNTED = [GRAFT_TERM | {"gamma": 1.0}]
             GIGPO | {"trajectory": {"weight": 0, "mode": "loo"}},
             "trajectory.mode: loo has an effect only",
         ),
-        ({"trajectory": {"mode": "loo", "rows": "cross_steps"}}, "rows: cross_steps requires mode"),
+        ({"trajectory": {"mode": "loo", "rows": "cross_steps"}}, "`rows: cross_steps` requires"),
         (CRBC | {"scale": 10}, "scale: 10.0: `floor` requires"),
         *(
             (base | {"invalid": rule}, f"invalid: {rule} has an effect only with")
