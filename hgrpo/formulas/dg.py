@@ -1,4 +1,4 @@
-"""The delightful policy gradient (DG): a gate on advantage times surprisal.
+"""The delightful policy gradient (DG), with a gate that depends on advantage * surprisal.
 
 Osband 2026, "Delightful Policy Gradient", https://arxiv.org/abs/2603.14608.
 """

@@ -19,7 +19,7 @@ def kl_k2(logprobs: Tensor, reference: Tensor) -> Tensor:
 
 
 def kl_k3_k2_gradient(logprobs: Tensor, reference: Tensor) -> Tensor:
-    """The value of `kl_k3` with the gradient of `kl_k2`. Both are unbiased on-policy.
+    """The value of `kl_k3` and the gradient of `kl_k2`, which are unbiased on-policy.
 
     In contrast, the expected gradient of `kl_k3` is the gradient of KL(reference || policy).
     """
@@ -39,7 +39,7 @@ def kl_k3(logprobs: Tensor, reference: Tensor) -> Tensor:
     return torch.expm1(d) - d
 
 
-# Maps values of `training.kl.form` to estimators. `kl_penalty` computes `k3_ratio`.
+# Maps values of `training.kl.form` to estimators, except `k3_ratio` (see `kl_penalty`).
 KL_FORMS: Mapping[KlForm, Callable[[Tensor, Tensor], Tensor]] = {
     "k2": kl_k2,
     "k3": kl_k3,

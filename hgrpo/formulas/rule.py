@@ -119,7 +119,7 @@ def refuse(rule: Rule, needs: Mapping[str, Need], run: object, allow_degenerate:
         One line per violated `degenerate` requirement, if `allow_degenerate`.
 
     Raises:
-        ValueError: another requirement is violated.
+        ValueError: a violated requirement is not `degenerate`, or `allow_degenerate` is False.
     """
     notes = []
     for need in (needs[name] for name in rule.needs):

@@ -107,9 +107,9 @@ def marginal_credit(score: Callable[[Tensor], Tensor], vectors: Tensor) -> Tenso
 def slot_advantages(credit: Tensor) -> Tensor:
     """Advantages from the credit [..., K, M] of M slots in K rollouts.
 
-    Each slot's mean over rollouts is subtracted. The result is divided by one standard deviation of
-    all K * M centred values, so that slots with small differences get small advantages. If the
-    slots of a rollout have equal credit, the result contains the z-scores of the group.
+    Each slot's mean over rollouts is subtracted. All K * M centred values are divided by their
+    standard deviation, so slots whose credit varies little get small advantages. If the slots of a
+    rollout have equal credit, the result contains the z-scores of the group.
     """
     apart = centred(credit, -2)
     return apart / (apart.square().mean((-2, -1), keepdim=True).sqrt() + _FLOOR)

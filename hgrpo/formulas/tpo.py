@@ -44,7 +44,7 @@ class Target(Rule):
 class TPO(Target, GroupRule):
     """Cross-entropy to a target: the old policy on a group, reweighted by exp(advantage / eta).
 
-    Kept from the source: the target distribution over the rollouts of a group, which starts from
+    Kept from the source: the target distribution over the rollouts of a group, which is based on
     the behaviour policy.
     """
 

@@ -136,7 +136,7 @@ def check_step(env: object, step: object, task: Task, turn: int) -> tuple[float,
 
 
 def wrong(env: object, method: str, mistake: str) -> UserError:
-    """Create a UserError with the full name of an environment's method, and its mistake."""
+    """Create a UserError that names an environment's method and describes its mistake."""
     return UserError(f"{type(env).__module__}.{type(env).__qualname__}.{method}: {mistake}")
 
 
