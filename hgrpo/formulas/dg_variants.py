@@ -85,7 +85,7 @@ class DGEntropyGuard(Gate):
 
 
 def freshness(age: Tensor, decay: float) -> Tensor:
-    """exp(-decay age), in the shape of `age`, the number of training steps since sampling."""
+    """exp(-decay age), where `age` is the number of training steps since sampling."""
     return torch.exp(-decay * age.float())
 
 

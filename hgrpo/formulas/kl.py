@@ -30,7 +30,7 @@ def kl_k3_k2_gradient(logprobs: Tensor, reference: Tensor) -> Tensor:
 def kl_k3(logprobs: Tensor, reference: Tensor) -> Tensor:
     """exp(d) - 1 - d with d = reference - logprobs: the k3 estimate of KL(policy || reference).
 
-    The estimate of each token is in nats and not negative, and 0 if both log-probs are equal. It is
+    The estimate (in nats) is at least 0 for every token, and 0 if both log-probs are equal. It is
     unbiased if the policy sampled the tokens. See Schulman 2020, "Approximating KL Divergence",
     http://joschu.net/blog/kl-approx.html.
     """

@@ -171,7 +171,7 @@ class Slots(SetRule):
 class MultiRLVR(Slots):
     """GRPO on the reward of the best answer in a set, with fixed weights of the objectives.
 
-    The score comes from the original sandbox. `credit: marginal` is a control that is not in it.
+    The score comes from the original sandbox; the control `credit: marginal` does not.
     """
 
     def score_of(self, vectors: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
@@ -181,8 +181,8 @@ class MultiRLVR(Slots):
 class VPOGRPO(Slots):
     """GRPO on the reward of the best answer in a set, averaged over random objective weights.
 
-    The score comes from the original sandbox. `credit: marginal` and `score: exact` are controls
-    that are not in it.
+    The score comes from the original sandbox. The controls `credit: marginal` and `score: exact`
+    do not.
     """
 
     score: Literal["drawn", "exact"] = Field(

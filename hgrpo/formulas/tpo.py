@@ -36,7 +36,7 @@ def group_pg(scores: Tensor, skills: Tensor, eta: float, dim: int) -> Tensor:
 
 
 class Target(Rule):
-    """Base class of TPO and its variants, which defines the temperature."""
+    """Base class of TPO and its variants. It defines the temperature."""
 
     eta: float = Field(1.0, gt=0, description="temperature: divisor of the advantages")
 

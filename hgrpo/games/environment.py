@@ -33,7 +33,7 @@ class PanelSizes(Strict):
     train: int | None = Field(None, gt=0, description="training tasks")
     validation: int | None = Field(None, gt=0, description="validation tasks")
     test: int | None = Field(None, gt=0, description="test tasks")
-    # A 0 is omitted from `sizes`, so that the cache keys of older results do not change.
+    # If 0, this key is omitted from `sizes`, so that the cache keys of older results stay valid.
     analysis: int = Field(
         0,
         ge=0,
