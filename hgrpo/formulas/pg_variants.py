@@ -42,7 +42,7 @@ class MaxRL(Capped):
 
 
 def prefix_values(rewards: Tensor, actions: Tensor) -> Tensor:
-    """Values V [..., K, T + 1]: mean reward of all rollouts that share a rollout's first t tokens.
+    """Values V [..., K, T + 1]: mean reward of all rollouts with the same first t tokens.
 
     Args:
         rewards: float [..., K].

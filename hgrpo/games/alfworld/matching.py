@@ -233,7 +233,7 @@ class FormulaCompiler:
         """
         clauses = self._expand(formula, scope, kinds)
         for clause in clauses:
-            # Add a relation for a variable's type, unless its other relations imply the type.
+            # Add a type relation for a variable unless its other relations imply its type.
             # `typed` maps each slot to the types declared by these other relations.
             typed: dict[int, list[str]] = {}
             for relation, name in clause.relations:
