@@ -73,7 +73,7 @@ class Rollout:
         return self.actions.shape[2]
 
     def restricted(self, keep: Tensor) -> "Rollout":
-        """A copy of the batch that also excludes rollouts with a 0 in the argument [S, N, K]."""
+        """Return a copy that also excludes rollouts with a 0 in the argument `keep` [S, N, K]."""
         return replace(self, keep=self.keep * keep)
 
 
