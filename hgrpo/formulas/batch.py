@@ -32,9 +32,9 @@ class Candidates:
 class Rollout:
     """A batch with the axes S seeds, N groups, K rollouts, M slots or segments, T tokens.
 
-    A group consists of K rollouts of one input; in batches without groups, K is 1. To exclude a
-    token or a rollout, its entry in `mask` or `keep` is set to 0, and no tensor changes its shape.
-    The first axis of every tensor is the axis of seeds.
+    A group consists of K rollouts of one input; in batches without groups, K is 1. A token
+    (or a rollout) is excluded by a 0 in `mask` (or `keep`), so all tensors keep their shapes. The
+    first axis of every tensor is the axis of seeds.
     """
 
     # Maps a view (a form in which a policy gets the task) to prompts or features [S, N, ...].
@@ -73,12 +73,12 @@ class Rollout:
         return self.actions.shape[2]
 
     def restricted(self, keep: Tensor) -> "Rollout":
-        """A copy of the batch that also excludes the rollouts with a 0 in `keep` [S, N, K]."""
+        """Return a copy that also excludes rollouts with a 0 in the argument `keep` [S, N, K]."""
         return replace(self, keep=self.keep * keep)
 
 
 def choose(batches: Sequence[Rollout], which: Sequence[int], age: Tensor) -> Rollout:
-    """Build a batch that contains seed s of `batches[which[s]]` for every s, with ages `age`."""
+    """Combine batches: seed s is taken from `batches[which[s]]`, and the ages are set to `age`."""
     if len(set(which)) == 1:
         return replace(batches[which[0]], age=age)
 
@@ -134,7 +134,7 @@ class Seen:
     `table` [S, N, K, M, T, V] contains the log-probs of all actions, with gradient. `baseline` is
     subtracted from rewards; it has no gradient and is broadcastable to [S, N, K, M, T]. `scored`
     [T] is 1 for positions that affect the reward. `oracle` [S, N, 1, 1, T, V] contains the
-    log-probs of all actions after each prefix of the correct answer; None if the rule needs none.
+    log-probs of all actions after each prefix of the correct answer, if the rule uses them.
     """
 
     rollout: Rollout

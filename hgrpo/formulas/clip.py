@@ -32,7 +32,7 @@ def dual_clip(
     clip_high: float,
     bound: float,
 ) -> Tensor:
-    """`ppo_clip` with the loss of a token capped at `bound` * |A| for negative advantages.
+    """`ppo_clip`, but the loss of a token with a negative advantage A is at most `bound` * |A|.
 
     Without the cap, a token with a large ratio dominates the loss. See Ye et al. 2020, "Mastering
     Complex Control in MOBA Games with Deep Reinforcement Learning", equation 5,
@@ -80,7 +80,7 @@ class PPOClip(TokenRule):
 
 
 class DualClip(PPOClip):
-    """PPOClip with a bound on the loss of tokens with a negative advantage."""
+    """PPOClip, where the loss of a token with a negative advantage has an upper bound."""
 
     bound: float = Field(
         3.0, gt=1, description="maximum loss for negative advantages, in multiples of |advantage|"

@@ -1,4 +1,4 @@
-"""The delightful policy gradient (DG): a gate on advantage times surprisal.
+"""The delightful policy gradient (DG), with a gate that depends on advantage * surprisal.
 
 Osband 2026, "Delightful Policy Gradient", https://arxiv.org/abs/2603.14608.
 """
@@ -29,7 +29,7 @@ def dg_weights(logprobs: Tensor, advantages: Tensor, eta: float) -> Tensor:
 
 
 class Gate(Rule):
-    """Base class of DG and its variants, which defines the temperature of the gate."""
+    """Base class of DG and its variants. It defines the temperature of the gate."""
 
     eta: float = Field(
         1.0, gt=0, description="temperature of the gate sigmoid(advantage * surprisal / eta)"

@@ -1,4 +1,4 @@
-"""Variants of DG for the sandbox that change its advantages, weights, samples or loss.
+"""Variants of DG for the sandbox, with other advantages, weights, samples or losses.
 
 They come from the original sandbox, except for `CE` and the selection of samples in `Kondo`.
 """
@@ -32,7 +32,7 @@ def mean_to_go(correct: Tensor, scored: Tensor) -> Tensor:
 
 
 class DGToken(Gate):
-    """DG with the mean correctness of a token and all later tokens, minus a baseline, as advantage.
+    """DG whose advantage is the mean correctness of a token and all later tokens, minus a baseline.
 
     This advantage comes from the original sandbox and requires the correctness of each token. The
     baseline is the collision probability, or 0 at positions that do not affect the reward. Tokens
@@ -85,7 +85,7 @@ class DGEntropyGuard(Gate):
 
 
 def freshness(age: Tensor, decay: float) -> Tensor:
-    """exp(-decay age), in the shape of `age`, the number of training steps since sampling."""
+    """exp(-decay age), where `age` is the number of training steps since sampling."""
     return torch.exp(-decay * age.float())
 
 
@@ -230,8 +230,8 @@ class Kondo(DG):
     """DG on a random selection of rollouts that favours high delight (advantage times surprisal).
 
     Kept from the paper: the random selection. The delight of a rollout is the maximum over its
-    tokens under the behaviour policy. The advantages in the delight are rewards minus the collision
-    probability, regardless of the run's `baseline`.
+    tokens under the behaviour policy. To compute the delight, the advantages are rewards minus the
+    collision probability, regardless of the run's `baseline`.
     """
 
     agents = False
@@ -278,7 +278,7 @@ class SelfDistillDG(Correction):
     """DG on the correctness of each single token, plus a cross-entropy weighted by the same gates.
 
     Advantages and cross-entropy come from the original sandbox. The targets of the cross-entropy
-    are the correct answers. There is no model that corrects answers.
+    are the correct answers, not answers corrected by a model.
     """
 
     def term(self, seen: Seen) -> Term:
@@ -296,8 +296,8 @@ class SelfDistillDG(Correction):
 class SCOPELite(Correction):
     """DG, plus a cross-entropy on each failed rollout, starting at its first wrong token.
 
-    The cross-entropy comes from the original sandbox. Its targets are the correct answers; there is
-    no model that corrects answers. The mean is over the first wrong token and all later tokens,
+    The cross-entropy comes from the original sandbox. Its targets are the correct answers, not
+    answers corrected by a model. It is averaged over the first wrong token and all later tokens,
     except for positions that do not affect the reward.
     """
 

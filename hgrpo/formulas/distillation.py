@@ -35,10 +35,10 @@ _LOG_ZERO = -1e9
 def teacher_rewards(behaviour: Tensor, teacher: Tensor) -> Tensor:
     """log q - log p of sampled tokens, no gradient; its mean over samples is -KL(p || q).
 
-    If this value is the advantage of its token, the policy gradient lowers the reverse KL at the
-    sampled prefix. If the values of all later tokens are added to the advantage, it lowers the
-    reverse KL of the whole sequence. See Gu et al. 2024, "MiniLLM: Knowledge Distillation of Large
-    Language Models", section 2, https://arxiv.org/abs/2306.08543.
+    If this value is the advantage of a token, the policy gradient lowers the reverse KL at the
+    sampled prefix. If the advantage also includes the values of all later tokens, the policy
+    gradient lowers the reverse KL of the whole sequence. See Gu et al. 2024, "MiniLLM: Knowledge
+    Distillation of Large Language Models", section 2, https://arxiv.org/abs/2306.08543.
 
     Args:
         behaviour: log-probs of the sampled tokens at sampling time, [...].
@@ -123,7 +123,7 @@ def renormalised_reverse_kl(student: Tensor, teacher: Tensor, support: Tensor) -
 
 
 def tail_reverse_kl(student: Tensor, teacher: Tensor, support: Tensor) -> Tensor:
-    """KL(p || q) with all tokens outside S merged into one; a lower bound of the reverse KL."""
+    """KL(p || q) with the tokens outside S merged into one token; at most the reverse KL."""
     rest = [_within(each, ~support).logsumexp(-1, keepdim=True) for each in (student, teacher)]
     inside = truncated_reverse_kl(student, teacher, support)
     return inside + reverse_kl(*rest)
@@ -162,7 +162,7 @@ def support_mask(student: Tensor, teacher: Tensor, k: int, support: Support) -> 
 
 
 def membership(logprobs: Tensor, k: int) -> Tensor:
-    """Probability that a token is among the k largest with random tie-breaking, [..., V]."""
+    """Probability that each token is in the top-k set if ties are broken at random, [..., V]."""
     above = (logprobs.unsqueeze(-2) > logprobs.unsqueeze(-1)).sum(-1)
     equal = (logprobs.unsqueeze(-2) == logprobs.unsqueeze(-1)).sum(-1)
     return ((k - above) / equal).clamp(0.0, 1.0)
@@ -171,8 +171,8 @@ def membership(logprobs: Tensor, k: int) -> Tensor:
 def overlap_at_k(student: Tensor, teacher: Tensor, k: int) -> Tensor:
     """Expected size of the intersection of two top-k sets, divided by k, [...].
 
-    The expectation is over random tie-breaking, because a teacher may assign the same probability
-    to all wrong tokens.
+    The expectation is over random tie-breaking, which matters if a teacher assigns the same
+    probability to all wrong tokens.
     """
     return (membership(student, k) * membership(teacher, k)).sum(-1) / k
 

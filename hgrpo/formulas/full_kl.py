@@ -16,8 +16,8 @@ def entropy_of(probabilities: Tensor) -> Tensor:
 def collision_probability(logprobs: Tensor) -> Tensor:
     """sum p^2, the probability that two independent draws are the same action; no gradient.
 
-    The original sandbox uses it as a baseline, because it is the expected reward of an action if
-    the correct action were drawn from the policy.
+    The original sandbox uses it as a baseline, because it would be the expected reward of an
+    action if the correct action were drawn from the policy.
     """
     return logprobs.detach().exp().square().sum(-1)
 

@@ -24,7 +24,7 @@ def z_scores(rewards: Tensor, dim: int) -> Tensor:
 
 
 def leave_one_out(rewards: Tensor, dim: int) -> Tensor:
-    """For each rollout, the mean reward of the group's other rollouts; needs at least two.
+    """For each rollout, the mean reward of the group's other rollouts (at least one).
 
     Kool, van Hoof and Welling 2019, "Buy 4 REINFORCE Samples, Get a Baseline for Free!",
     https://openreview.net/forum?id=r1lgTGL5DE.

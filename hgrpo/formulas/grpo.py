@@ -102,9 +102,9 @@ class DAPO(DAPOLite):
 
 
 class GRPOToken(Clip):
-    """GRPO in which the candidate tokens of a prefix form a group; their losses are summed.
+    """GRPO in which the candidate tokens of a prefix form a group.
 
-    This rule comes from the original sandbox.
+    The losses of the candidates are summed. This rule comes from the original sandbox.
     """
 
     agents_lack = "rewards of several candidates at every token"

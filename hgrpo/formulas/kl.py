@@ -19,7 +19,7 @@ def kl_k2(logprobs: Tensor, reference: Tensor) -> Tensor:
 
 
 def kl_k3_k2_gradient(logprobs: Tensor, reference: Tensor) -> Tensor:
-    """The value of `kl_k3` with the gradient of `kl_k2`. Both are unbiased on-policy.
+    """The value of `kl_k3` and the gradient of `kl_k2`, which are unbiased on-policy.
 
     In contrast, the expected gradient of `kl_k3` is the gradient of KL(reference || policy).
     """
@@ -30,7 +30,7 @@ def kl_k3_k2_gradient(logprobs: Tensor, reference: Tensor) -> Tensor:
 def kl_k3(logprobs: Tensor, reference: Tensor) -> Tensor:
     """exp(d) - 1 - d with d = reference - logprobs: the k3 estimate of KL(policy || reference).
 
-    The estimate of each token is in nats and not negative, and 0 if both log-probs are equal. It is
+    The estimate (in nats) is at least 0 for every token, and 0 if both log-probs are equal. It is
     unbiased if the policy sampled the tokens. See Schulman 2020, "Approximating KL Divergence",
     http://joschu.net/blog/kl-approx.html.
     """
@@ -39,7 +39,7 @@ def kl_k3(logprobs: Tensor, reference: Tensor) -> Tensor:
     return torch.expm1(d) - d
 
 
-# Maps values of `training.kl.form` to estimators. `kl_penalty` computes `k3_ratio`.
+# Maps values of `training.kl.form` to estimators, except `k3_ratio` (see `kl_penalty`).
 KL_FORMS: Mapping[KlForm, Callable[[Tensor, Tensor], Tensor]] = {
     "k2": kl_k2,
     "k3": kl_k3,

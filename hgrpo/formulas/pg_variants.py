@@ -1,4 +1,4 @@
-"""Variants of the policy gradient for the sandbox that change its advantages, weights or loss."""
+"""Variants of the policy gradient for the sandbox, with other advantages, weights or losses."""
 
 from pydantic import Field
 
@@ -22,7 +22,7 @@ def maxrl_advantages(rewards: Tensor, dim: int) -> Tensor:
 
 
 class MaxRL(Capped):
-    """PG with centred rewards, divided by the group's success rate, as advantages.
+    """PG whose advantages are centred rewards divided by the group's success rate.
 
     Kept from the paper: the advantage. The ratio is capped as in PG.
     """
@@ -42,7 +42,7 @@ class MaxRL(Capped):
 
 
 def prefix_values(rewards: Tensor, actions: Tensor) -> Tensor:
-    """Values V [..., K, T + 1]: mean reward of all rollouts that share a rollout's first t tokens.
+    """Values V [..., K, T + 1]: mean reward of all rollouts with the same first t tokens.
 
     Args:
         rewards: float [..., K].
@@ -115,7 +115,7 @@ def log_growth_weights(logprobs: Tensor, advantages: Tensor, success: Tensor) ->
 
 
 class LogGrowth(Rule):
-    """The policy gradient with the advantages of successes divided by their probabilities.
+    """The policy gradient, where the advantage of a success is divided by its action's probability.
 
     This rule comes from the original sandbox and is for one-step tasks.
     """

@@ -16,7 +16,7 @@ def aspo_weights(
 ) -> Tensor:
     """w A with w = min(1 / r, 1 + clip_high) if A > 0, and max(r, 1 - clip_low) otherwise.
 
-    Tokens with A > 0 that have already become more likely (r > 1) get less weight than others. See
+    Among tokens with A > 0, those that have become more likely (r > 1) get less weight. See
     "ASPO: Asymmetric Importance Sampling Policy Optimization", https://arxiv.org/abs/2510.06062.
     """
     ratio = ratios(logprobs, behaviour)

@@ -19,13 +19,13 @@ class Rule(Strict, ABC):
     """An update rule. Its fields are its settings. Concrete subclasses are registered by name.
 
     The first sentence of a rule's docstring describes the rule. The rest says which parts of its
-    paper are kept, changed or omitted. "The original sandbox" is the one whose commands
-    `hgrpo.cli.sandbox` reproduces.
+    paper are kept, changed or omitted. `hgrpo.cli.sandbox` reproduces the commands of "the
+    original sandbox".
 
     Attributes:
         piece: the part of the sandbox that uses the rule, e.g. "rl"; "" for none.
         agents: whether the rule can train agents.
-        agents_lack: what the rule requires and agents' tasks do not provide, or "".
+        agents_lack: what the rule requires but agents' tasks do not provide; "" for none.
         needs: names of the rule's requirements in `NEEDS` of `hgrpo.sandbox.<piece>.settings`.
         of_training: maps settings of the rule to the keys of `training` that contain their values.
         grouped: whether the rule compares the rollouts of a group.
@@ -52,7 +52,7 @@ class Rule(Strict, ABC):
         """The rule's own advantages [S, N, K, M, T]; None if it uses rewards minus the baseline."""
 
     def screen(self, rollout: Rollout, uniform: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Select rollouts: 1 for each one included in the update, [S, N, K], and metrics to log.
+        """Select rollouts: 1 for a rollout in the update, else 0, [S, N, K]; and metrics to log.
 
         Args:
             uniform: one uniform random number in [0, 1) for each rollout, [S, N * K].
@@ -119,7 +119,7 @@ def refuse(rule: Rule, needs: Mapping[str, Need], run: object, allow_degenerate:
         One line per violated `degenerate` requirement, if `allow_degenerate`.
 
     Raises:
-        ValueError: another requirement is violated.
+        ValueError: a violated requirement is not `degenerate`, or `allow_degenerate` is False.
     """
     notes = []
     for need in (needs[name] for name in rule.needs):

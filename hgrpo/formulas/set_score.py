@@ -107,9 +107,9 @@ def marginal_credit(score: Callable[[Tensor], Tensor], vectors: Tensor) -> Tenso
 def slot_advantages(credit: Tensor) -> Tensor:
     """Advantages from the credit [..., K, M] of M slots in K rollouts.
 
-    Each slot's mean over rollouts is subtracted. The result is divided by one standard deviation of
-    all K * M centred values, so that slots with small differences get small advantages. If the
-    slots of a rollout have equal credit, the result contains the z-scores of the group.
+    Each slot's mean over rollouts is subtracted. All K * M centred values are divided by their
+    standard deviation, so slots whose credit varies little get small advantages. If the slots of a
+    rollout have equal credit, the result contains the z-scores of the group.
     """
     apart = centred(credit, -2)
     return apart / (apart.square().mean((-2, -1), keepdim=True).sqrt() + _FLOOR)
@@ -171,7 +171,7 @@ class Slots(SetRule):
 class MultiRLVR(Slots):
     """GRPO on the reward of the best answer in a set, with fixed weights of the objectives.
 
-    The score comes from the original sandbox. `credit: marginal` is a control that is not in it.
+    The score comes from the original sandbox; the control `credit: marginal` does not.
     """
 
     def score_of(self, vectors: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
@@ -181,8 +181,8 @@ class MultiRLVR(Slots):
 class VPOGRPO(Slots):
     """GRPO on the reward of the best answer in a set, averaged over random objective weights.
 
-    The score comes from the original sandbox. `credit: marginal` and `score: exact` are controls
-    that are not in it.
+    The score comes from the original sandbox. The controls `credit: marginal` and `score: exact`
+    do not.
     """
 
     score: Literal["drawn", "exact"] = Field(

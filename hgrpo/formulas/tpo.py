@@ -36,7 +36,7 @@ def group_pg(scores: Tensor, skills: Tensor, eta: float, dim: int) -> Tensor:
 
 
 class Target(Rule):
-    """Base class of TPO and its variants, which defines the temperature."""
+    """Base class of TPO and its variants. It defines the temperature."""
 
     eta: float = Field(1.0, gt=0, description="temperature: divisor of the advantages")
 
@@ -44,7 +44,7 @@ class Target(Rule):
 class TPO(Target, GroupRule):
     """Cross-entropy to a target: the old policy on a group, reweighted by exp(advantage / eta).
 
-    Kept from the source: the target distribution over the rollouts of a group, which starts from
+    Kept from the source: the target distribution over the rollouts of a group, which is based on
     the behaviour policy.
     """
 

@@ -68,9 +68,9 @@ class Step:
 class TextEnv(Protocol):
     """A picklable environment. One process can hold many instances.
 
-    `step` raises RuntimeError before the first `reset` and after a step with `done`, and TypeError
-    if the action is not a string. `info["admissible"]` is True if the action was admissible. The
-    caller enforces the turn cap. A game with its own cap sets `info["out_of_turns"]`.
+    `step` raises RuntimeError before the first `reset` or after a step with `done`. It raises
+    TypeError if the action is not a string. `info["admissible"]` is True for an admissible action.
+    The caller enforces the turn cap. A game with its own cap sets `info["out_of_turns"]`.
     """
 
     def reset(self, task: Task) -> Observation: ...
@@ -136,7 +136,7 @@ def check_step(env: object, step: object, task: Task, turn: int) -> tuple[float,
 
 
 def wrong(env: object, method: str, mistake: str) -> UserError:
-    """Create a UserError with the full name of an environment's method, and its mistake."""
+    """Create a UserError that names an environment's method and describes its mistake."""
     return UserError(f"{type(env).__module__}.{type(env).__qualname__}.{method}: {mistake}")
 
 

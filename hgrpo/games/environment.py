@@ -33,7 +33,7 @@ class PanelSizes(Strict):
     train: int | None = Field(None, gt=0, description="training tasks")
     validation: int | None = Field(None, gt=0, description="validation tasks")
     test: int | None = Field(None, gt=0, description="test tasks")
-    # A size of 0 is not part of `sizes`, so that the cache keys of older results do not change.
+    # If 0, this key is omitted from `sizes`, so that the cache keys of older results stay valid.
     analysis: int = Field(
         0,
         ge=0,
@@ -118,8 +118,8 @@ class Cut:
     goal_pieces: str = ""
 
 
-# Splits text into words, whole numbers and single other characters. A word or a number includes the
-# space before it.
+# Splits text into words, whole numbers, and all other characters one by one. A word or a number
+# includes the space before it.
 PLAIN = Cut("plain", r" ?[A-Za-z']+| ?[0-9]+|.|\n")
 
 
@@ -163,8 +163,8 @@ class Environment(ABC):
     cut: ClassVar[Cut] = PLAIN
     # Python packages whose versions are recorded in a result's provenance.
     packages: ClassVar[tuple[str, ...]] = ()
-    # Files and folders that `make_tasks` writes and that are read during episodes. Later jobs
-    # receive only these and the panels file.
+    # Files and folders that `make_tasks` writes and that are read during episodes. Only these
+    # files and the panels file are passed to later jobs.
     task_files: ClassVar[tuple[str, ...]] = ()
     # Description, used in the report, of the player whose episodes `ceiling` returns.
     informed: ClassVar[str] = ""
@@ -264,11 +264,10 @@ class Environment(ABC):
         raise self._lack("worths", "oracle")
 
     def exact_state(self, env: TextEnv) -> tuple[Hashable, Hashable]:
-        """Return the current question, and all other facts that affect the future of the game.
+        """Return the current question and all facts that determine later rewards and questions.
 
-        These are the facts on which later rewards and questions depend. Two states of a game with
-        the same question must have the same admissible commands. The environment must be `Forkable`
-        and deterministic.
+        Two states of a game with the same question must have the same admissible commands. The
+        environment must be `Forkable` and deterministic.
 
         Raises:
             UserError: the environment does not implement this method.

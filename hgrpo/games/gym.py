@@ -38,7 +38,7 @@ class Game(gymnasium.Env[str, str]):
     Args:
         game: the name of a game, or a mapping with its settings, e.g. from a file in configs/envs.
         panel: the panel from which `reset` draws tasks.
-        seed: seed for creating the tasks. The seed for drawing among them is passed to `reset`.
+        seed: seed for creating the tasks. Pass the seed for drawing tasks to `reset`.
         folder: folder in which tasks are stored and reused; None for a temporary folder.
         settings: additional settings of the game (see docs/keys.md).
 
@@ -98,7 +98,7 @@ class Game(gymnasium.Env[str, str]):
         options = {"panel": self.panel, "task_id": None} | (options or {})
         if len(options) > 2:
             raise UserError(
-                f"reset: got the options {', '.join(options)}; only the first two are supported"
+                f"reset: got options {', '.join(options)}; only `panel` and `task_id` are supported"
             )
         if options["task_id"] is None:
             panel: list[Task] = _entry(self.panels, options["panel"], "panel")

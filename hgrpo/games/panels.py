@@ -71,7 +71,7 @@ def check_disjoint(panels: dict[str, list[Task]]) -> None:
 
 
 def leave_out(counts: Counter[str], what: str, error: UserError, root: Path) -> None:
-    """Print and count a malformed record in the user's files, which is excluded.
+    """Count a malformed record in the user's files as excluded. Print the first few.
 
     The reason in `counts` contains the error of the first such record.
 

@@ -110,8 +110,8 @@ def _idle_test(schema: pddl.ActionSchema, clause: Clause, scope: dict[str, int])
     that it deletes are also added. An example is going to the place where the agent already is. The
     planner's translator removes idle actions. Actions with conditional effects never count as idle.
     """
-    # `ways` contains several lists of slot pairs for each effect. The effect is a no-op if at least
-    # one of these lists contains only pairs whose two slots hold the same entity.
+    # For each effect, `ways` contains several lists of slot pairs. The effect is a no-op if, for at
+    # least one of these lists, the two slots of every pair hold the same entity.
     ways: list[list[list[tuple[int, int]]]] = []
     added: dict[str, list[tuple[int, ...]]] = {}
     for effect in sorted(schema.effects, key=lambda effect: effect.negated):

@@ -83,7 +83,7 @@ class Searcher:
         self._commands = self._play()
 
     def act(self, observation: str | None = None) -> str:
-        """The next command; `observation` follows the previous command (None at the start)."""
+        """The next command. `observation` is the previous command's result (None at the start)."""
         return self._commands.send(observation)
 
     def _play(self) -> Play:
@@ -112,7 +112,7 @@ class Searcher:
             self.seen[self.home].append(item)
 
     def _may_fetch(self, place: str) -> bool:
-        """Whether a target in `place` may be taken; False if `place` is its destination.
+        """Whether a target in `place` may be taken; False if `place` is where targets are put.
 
         If the goal requires two objects, no target is taken from a receptacle of the goal's type
         until all places have been searched.
@@ -123,7 +123,7 @@ class Searcher:
         return one or self.searched_all or kind_of(place) != self.goal.receptacle
 
     def _goal_place(self) -> str:
-        """A receptacle of the goal's type that contains a target; if none does, the first one."""
+        """A receptacle of the goal's type, preferably one that contains a target."""
         for place, items in self.seen.items():
             if kind_of(place) == self.goal.receptacle and self.goal.target in map(kind_of, items):
                 return place

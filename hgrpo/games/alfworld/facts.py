@@ -14,7 +14,7 @@ Fact = int | tuple[int, ...]
 
 
 def key_getter(positions: tuple[int, ...]) -> Callable:
-    """Return a function that selects the items at `positions`; a single item is not in a tuple."""
+    """Return a function that gets the items at `positions`, as a tuple unless there is only one."""
     return itemgetter(*positions) if positions else lambda _: ()
 
 

@@ -31,7 +31,7 @@ _ATTEMPTS = 1000
 
 @cache
 def domain(language: str) -> str:
-    """Return the PDDL domain. In the older language ("put"), it has no action `help`."""
+    """Return the PDDL domain. In the older language ("put"), the domain has no action `help`."""
     text = _read("domain.pddl")
     return text if language == "move" else text.partition("\n (:action help")[0] + ")\n"
 
@@ -66,7 +66,7 @@ def game(house: House, goal: Goal, text: str, language: str) -> dict:
 
 
 def _display_names(types: Sequence[str]) -> list[str]:
-    """Names of entities in observations, numbered 1, 2, ... within each type, in order."""
+    """Names of entities in observations; those of a type are numbered 1, 2, ... in list order."""
     return [f"{name.lower()} {types[: i + 1].count(name)}" for i, name in enumerate(types)]
 
 
@@ -235,7 +235,7 @@ def _fresh(
         house, goal = household.draw(kind, rng)
         places = tuple(place for place in house.objects if place[0] in (goal.target, goal.toggle))
         core = (house.room, house.receptacles, goal, places)
-        # The sentence is not compared, because its wording does not make a game different.
+        # Games that differ only in the wording of the goal sentence count as equal.
         if (house, goal) not in drawn and cores.setdefault(core, split) == split:
             drawn.add((house, goal))
             templates = KINDS[kind].sentences

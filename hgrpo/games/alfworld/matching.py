@@ -84,7 +84,7 @@ def join(
 
     Args:
         bound: slots that are filled before the query runs.
-        distinct: maps a free slot to slots that are filled earlier and must have other values.
+        distinct: maps a free slot to slots filled before it, whose values it must not repeat.
         tests: (slots, condition) pairs. A condition is tested as soon as its slots are filled.
     """
     filled = set(bound)
@@ -180,7 +180,7 @@ class FormulaCompiler:
         ]
 
     def run(self, clause: "Clause", bound: set[str], then: Step) -> Step:
-        """Return a step that enumerates assignments of `clause`; `bound` variables are given."""
+        """Return a step that enumerates assignments of `clause` for given values of `bound`."""
         filled = {clause.scope[name] for name in bound} | set(self.slots.constants.values())
         tests = []
         for part, names in clause.filters:
@@ -233,8 +233,8 @@ class FormulaCompiler:
         """
         clauses = self._expand(formula, scope, kinds)
         for clause in clauses:
-            # A relation for the type of a variable is added unless the variable's other relations
-            # imply the type. `typed` maps a slot to the types that these relations declare.
+            # Add a type relation for a variable unless its other relations imply its type.
+            # `typed` maps each slot to the types declared by these other relations.
             typed: dict[int, list[str]] = {}
             for relation, name in clause.relations:
                 for slot, kind in zip(relation.slots, self.domain.predicates[name], strict=True):

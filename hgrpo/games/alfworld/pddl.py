@@ -264,7 +264,7 @@ def parse_problem(text: str, domain: Domain) -> Problem:
 
     Raises:
         UserError: the text is malformed, or uses an unknown predicate or an undeclared object.
-        LookupError, TypeError, ValueError: the text is malformed.
+        LookupError, TypeError, ValueError: the text is malformed in a way that is not checked.
     """
     sections = {
         section[0]: section[1:]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 LAMP = "DeskLamp"
 TOOLS = {"clean": "SinkBasin", "heat": "Microwave", "cool": "Fridge"}
-# Maps a change to the predicate that holds for objects that support it.
+# Maps each change to the predicate for objects that support this change.
 ABILITIES = {"clean": "cleanable", "heat": "heatable", "cool": "coolable"}
 # Maps a language to the command that puts an object into a receptacle.
 PUT = {"move": "move {} to {}", "put": "put {} in/on {}"}

@@ -157,7 +157,7 @@ class ChoresEnv(PickledByReplay):
 
 
 def score(goal: str, turns: Turns, completed: bool) -> list[float]:
-    """Score turns: 5, or 0 if without effect. The last turn scores 10 if the game is won, else 2.
+    """A turn scores 5, or 0 if it has no effect. The last turn scores 10 for a won game, else 2.
 
     Right and wrong places get the same score, because the text does not show which are right.
     """

@@ -51,7 +51,7 @@ def generate(
 
     No two levels are equivalent (see `level.canonical`), within or across splits. Bands alternate,
     so that every prefix of a panel is stratified. A level depends only on the seed, the split and
-    its index, unless a level in its first draws is equivalent to an earlier level.
+    its index, unless a level drawn for this index is equivalent to an earlier level.
 
     Raises:
         UserError: the settings allow too few distinct levels.

@@ -145,7 +145,7 @@ def _walled(rows: list[str]) -> list[str]:
 
 
 def canonical(level: Level, crop: bool = False) -> str:
-    """Return the smallest of a level's texts under the eight symmetries of the square.
+    """Return the lexicographically smallest text of a level among its eight symmetric forms.
 
     Two levels are equivalent if their canonical texts are equal. With `crop`, only one layer of
     walls around the reachable cells is kept, so that levels of different sizes can be equivalent.
