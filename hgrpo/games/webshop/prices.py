@@ -1,8 +1,8 @@
 """Draws the prices of products and the price limits of goals, from the seed of the panels.
 
-The original draws prices and limits before it seeds Python's generator, so that every process draws
-different ones. Here, each product and each instruction has its own random stream, so that tasks are
-reproducible.
+The original draws prices and limits before it seeds Python's generator, so every process draws
+different values. Here, each product and each instruction has its own random stream, so that tasks
+are reproducible.
 """
 
 import re

@@ -106,7 +106,7 @@ def attribute_hits(bought: Product, phrases: Sequence[str]) -> int:
 
 
 def option_hits(chosen: Sequence[str], options: Sequence[str | tuple[str, str]]) -> int:
-    """Number of required options that match a chosen value; `normalise` is applied to both.
+    """Number of required options that match a chosen value, comparing outputs of `normalise`.
 
     A chosen value may match several options. If an option is a (name, value) pair, the comparison
     includes the name.

@@ -1,7 +1,7 @@
 """Applies the filter to a batch of groups: scores, masks, weights and log entries.
 
 A strategy is a function that takes the scores [n] of the remaining groups, the settings and the
-number of all groups. It returns the indices of the scores whose groups are kept.
+number of all groups. It returns the indices, within these scores, of the groups to keep.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ import numpy as np
 
 from hgrpo.learning.filters.settings import FilterConfig, Score
 
-# Relative tolerance for rounding errors in shares, e.g. because the sum of ten times 0.1 is not 1.
+# Relative tolerance for rounding errors in shares, e.g. because 0.1 added ten times is not 1.
 ROUNDING = 1e-12
 
 
@@ -82,7 +82,7 @@ def filter_batch(
     scores = group_scores(groups, config.score)
     returns = [group.returns for group in groups]
     masks = select_trajectories(returns, select_groups(scores, config), config)
-    # For whole groups of equal size, this is the share of kept groups, as in RAGEN.
+    # If whole groups of equal size are kept, `share` is the share of kept groups, as in RAGEN.
     share = float(np.concatenate(masks).mean()) if masks else 1.0
     factors = {"none": 1.0, "linear": share, "sqrt": share**0.5}
     weights = kept_groups(masks) * factors[config.loss_scaling]
