@@ -265,8 +265,8 @@ class TrainingConfig(Strict):
     def _fits_together(self) -> Self:
         if (self.loss_reduction == "constant") != (self.loss_constant is not None):
             raise ValueError(
-                f"loss_constant: {self.loss_constant} with loss_reduction: {self.loss_reduction}; "
-                "set `loss_constant` if and only if `loss_reduction` is `constant`"
+                f"loss_constant: {self.loss_constant} with `loss_reduction: {self.loss_reduction}`"
+                "; set `loss_constant` if and only if `loss_reduction` is `constant`"
             )
         chosen = self.filter
         if chosen and chosen.strategy == "top_k_abs" and chosen.value > self.tasks_per_step:

@@ -74,7 +74,7 @@ def filter_batch(
     """Apply the filter to a batch of groups.
 
     Returns:
-        - Whether each trajectory is kept, G arrays bool [K].
+        - Masks of the kept trajectories, G arrays bool [K].
         - Factors by which to multiply the groups' advantages (soft weights or loss scaling),
           float64 [G]; 0 for dropped groups.
         - Log entries, see `filter_row`.
@@ -105,7 +105,7 @@ def effective_number(weights: np.ndarray) -> float | None:
 
 
 def selection_weights(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
-    """Scores [n] of the remaining groups or, if top_p uses them, their softmax probabilities."""
+    """Scores [n] of the remaining groups, or their softmax probabilities if top_p uses softmax."""
     remaining = np.asarray(scores, dtype=np.float64)[remaining_groups(scores, config)]
     by_mass = config.strategy == "top_p" and config.mode == "softmax" and not config.soft
     return softmax(remaining, config) if by_mass and len(remaining) else remaining
@@ -133,7 +133,7 @@ def filter_row(
 
 
 def select_groups(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
-    """Select groups by their scores [G]; return whether each is kept, bool [G].
+    """Select groups by their scores [G]; return a mask of the kept groups, bool [G].
 
     Groups with score 0 are dropped first, unless `include_zero` is set. With `within_group` or
     `soft`, all remaining groups are kept.
@@ -272,5 +272,5 @@ def most_varied(values: np.ndarray, many: int) -> np.ndarray:
 
 
 def kept_groups(masks: Sequence[np.ndarray]) -> np.ndarray:
-    """Whether any trajectory of each group is kept, bool [G], given G masks bool [K]."""
+    """Mask of the groups with a kept trajectory, bool [G], given G masks bool [K]."""
     return np.array([row.any() for row in masks], dtype=bool)
