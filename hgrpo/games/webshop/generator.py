@@ -27,7 +27,7 @@ _PATH = " \u203a "
 SYLLABLES = tuple(consonant + vowel for consonant in "BDFGHJKLMNPRSTVWZ" for vowel in "AEIOU")
 # Products are shuffled in blocks of this size, so that only one block is held in memory.
 _BLOCK = 4096
-# Probabilities that a near-duplicate gets new attributes, new options or a new brand.
+# Probabilities that a near-duplicate draws new attributes, a new option or a new brand.
 _NEW_ATTRIBUTES = 0.8
 _NEW_OPTIONS = 0.5
 _NEW_BRAND = 0.5
