@@ -22,7 +22,7 @@ def read(
     """Read columns of a Parquet file, by default all.
 
     Raises:
-        UserError: the file is damaged, lacks a column, or does not exist (error text: `missing`).
+        UserError: the file is damaged, lacks a column, or does not exist (message: `missing`).
     """
     import pyarrow.parquet as pq
 
@@ -36,7 +36,7 @@ def read(
 
 
 def check_numbers(table: "pa.Table", path: Path, optional: Collection[str] = ()) -> "pa.Table":
-    """Return the table; raise UserError if a number, also in a list, is null or not finite.
+    """Return the table; raise UserError if a number (also in a list) is null or not finite.
 
     Nulls are allowed in the columns `optional`. In the returned table, pandas index columns are
     ordinary columns.

@@ -54,6 +54,6 @@ def training_step(seed: int, round_index: int, step: int, stream: int) -> tuple:
         seed: the run's seed.
         round_index: counts from 1.
         step: index of the step in its round.
-        stream: the method's key `stream`. Arms with the same value draw the same numbers.
+        stream: value of the method's key `stream`. Arms with the same value draw the same numbers.
     """
     return ("train", seed, round_index, step, *((stream,) if stream else ()))

@@ -38,10 +38,10 @@ def user_text(path: Path) -> str:
 
 
 def missing(text: str, key: str, holds: Sequence[str]) -> Path | None:
-    """Return the first missing path (`text`, or a required file in this folder), or None.
+    """Return `text` as a path if missing, else the first missing file in it; None if all exist.
 
     Args:
-        holds: patterns (`Path.glob`) of the required files.
+        holds: patterns (`Path.glob`) of the files that the folder `text` must contain.
 
     Raises:
         UserError: an environment variable is not set.

@@ -20,9 +20,9 @@ DeadGroups = Literal["skip", "skip_equal_returns", "keep"]
 # If `turn_share` is below this value and credit has mean 0, the advantages have a correlation of at
 # least 0.995 with those of flat GRPO.
 _FAINT = 0.01
-# If `offset_share` is above this value, over 85 % of the sum of absolute advantages has one sign.
+# Above this `offset_share`, one sign accounts for over 85 % of the sum of absolute advantages.
 _ONE_SIDED = 0.7
-# If `top_share` is above this value, a few turns dominate. For Gaussian advantages, it is 0.08.
+# Above this `top_share`, a few turns dominate. For Gaussian advantages, `top_share` is 0.08.
 _WILD = 0.9
 
 

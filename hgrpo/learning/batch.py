@@ -58,7 +58,7 @@ def by_sequence(
     ranks: Ranks,
     name: str,
 ) -> list[Tensor]:
-    """Compute values for the N sampled tokens of each sequence; ranks share the micro-batches.
+    """Compute values for the N sampled tokens of each sequence; divide the work among ranks.
 
     Args:
         compute: maps a micro-batch to the concatenated values of its sampled tokens.
@@ -104,7 +104,7 @@ class GroupAdvantages:
     Attributes:
         trajectory: A_traj, float64 [K].
         turns: A_turn, K arrays [T_k].
-        flat: whether the turn credit, or A_turn, is constant within every trajectory (`is_flat`).
+        flat: whether turn credit, A_turn or both are constant within every trajectory (`is_flat`).
     """
 
     trajectory: np.ndarray
@@ -167,7 +167,7 @@ def training_sequences(trajectories: Sequence[Trajectory]) -> list[TrainingSeque
     Tokens of turns without an advantage get NaN, and must not be used in an update.
 
     Raises:
-        RuntimeError: the numbers of a turn's log-probs and sampled tokens differ.
+        RuntimeError: a turn has more or fewer log-probs than sampled tokens.
     """
     sequences = []
     for trajectory in trajectories:

@@ -21,7 +21,7 @@ class Chosen:
     """The trajectories selected for the update, from G groups of K trajectories.
 
     Attributes:
-        trajectories: G arrays bool [K], whether the update uses each trajectory.
+        trajectories: G arrays bool [K], True for the trajectories that the update uses.
         weights: float64 [G], factors by which to multiply the groups' advantages.
         empty: whether the filter removed all trajectories.
         row: log entries of the filter; empty if there is no filter.
@@ -34,7 +34,7 @@ class Chosen:
 
     @property
     def flat(self) -> np.ndarray:
-        """Whether the update uses each trajectory, bool [G * K], group by group."""
+        """Mask of the trajectories that the update uses, bool [G * K], group by group."""
         return np.concatenate(self.trajectories)
 
 

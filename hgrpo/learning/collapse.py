@@ -12,7 +12,7 @@ resulting matrix, float [n, N]. Entry [i, j] is the log-prob of reply z_i under 
 The formulas follow RAGEN-2, https://arxiv.org/abs/2604.06268, and its code,
 https://github.com/mll-lab-nu/RAGEN, ragen/trainer/collapse_metrics.py, with three differences:
 
-- Identical prompts share a column, so N is the number of distinct prompts in log N and k / N.
+- Identical prompts share a column, so the N in log N and k / N counts distinct prompts.
 - All columns have the same weight. With unequal numbers of replies per prompt, I(X;Z) may be
   overestimated by at most the KL divergence of the prompt distribution from uniform.
 - Ties count as if broken at random, so a reply that fits all prompts equally counts as k / N.
@@ -54,7 +54,7 @@ def collapse_metrics(
         - `pairs` n, `prompts` N, `tokens` (mean per reply) and `information_bound` log N
         - means over replies in nats: `matched`, `marginal`, `mutual_information` I(X;Z),
           `conditional_entropy` H(Z|X) and `entropy` H(Z)
-        - for each k in `BEST`: `retrieval_at_<k>` and `chance_at_<k>` (`retrieval`, `chance`)
+        - for each k in `BEST`: `retrieval_at_<k>` (see `retrieval`), `chance_at_<k>` (see `chance`)
     """
     prompts = logprobs.shape[1]
     per_token = information(logprobs / tokens[:, None], columns)

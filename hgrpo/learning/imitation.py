@@ -31,8 +31,8 @@ from hgrpo.policy.settings import ModelConfig
 
 _MAX_GRAD_NORM = 1.0
 _EVALUATIONS = 5
-# Number of parts of a batch to process in parallel on a CPU. For a tiny model on two cores, this
-# takes 0.6 times as long as two threads per operation, because each operation is short.
+# Number of parts of a batch to process in parallel on a CPU. For a tiny model on two cores, two
+# parallel parts take 0.6 times as long as two threads per operation, as each operation is short.
 _CPU_SHARES = 2
 # Set all values explicitly, because defaults of settings are not part of the code hash.
 _PRETRAINING = SftConfig(

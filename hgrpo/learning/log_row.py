@@ -76,7 +76,7 @@ def trained_row(trained: Sequence[np.ndarray]) -> dict:
 def advantage_row(
     groups: Sequence[Sequence[Trajectory]], advantages: Sequence[GroupAdvantages]
 ) -> dict:
-    """Log entries: numbers of dead groups and groups with flat credit, inputs of `size_caution`.
+    """Log entries: numbers of dead groups and of groups with flat credit; inputs of `size_caution`.
 
     `advantages` contains the groups' advantages before blending. `mean_abs_token_adv` is a mean of
     blended advantages, which are stored in the turns of `groups`.

@@ -40,7 +40,7 @@ class ObjectiveConfig(KindSection):
 
 @cache
 def _without_shared(rule: type[Rule]) -> type[Strict]:
-    """The model of the rule's settings, without those whose values are taken from `training`."""
+    """The config class of the rule, without the settings that are taken from `training`."""
     if not rule.of_training:
         return rule
     fields = {
@@ -115,9 +115,9 @@ class MethodConfig(Strict):
     def _fits_together(self) -> Self:
         if self.uses_critic and (self.credit.kind != "flat" or self.alpha != 1.0):
             raise ValueError(
-                f"advantage: {self.advantage} computes advantages from the critic, so credit.kind: "
-                f"{self.credit.kind} and alpha: {self.alpha:g} would have no effect; remove both "
-                "keys"
+                f"advantage: {self.advantage} computes advantages from the critic, so "
+                f"`credit.kind: {self.credit.kind}` and `alpha: {self.alpha:g}` would have no "
+                "effect; remove both keys"
             )
         compares = self.advantage == "group" and self.alpha == 1.0
         if self.objective.grouped and not compares:
@@ -144,7 +144,7 @@ class MethodConfig(Strict):
 
     @property
     def _chooses_alpha(self) -> bool:
-        """Whether the arm trains with turn credit whose weight the assigner does not prescribe."""
+        """Whether the arm trains with turn credit and its assigner does not prescribe `alpha`."""
         compares = self.train and self.advantage == "group"
         return compares and "alpha" not in self.credit.declared.demands
 

@@ -61,7 +61,7 @@ class Ranks:
         return items  # type: ignore[return-value]
 
     def join(self, mine: Sequence[Item]) -> list[Item]:
-        """Gather the ranks' results for their `share`, in the order of the original items."""
+        """Gather results that ranks computed from their `share`, in the order of the items."""
         parts = self.gather(list(mine))
         joined: list[Item] = [item for part in parts for item in part]
         for index, part in enumerate(parts):

@@ -173,7 +173,7 @@ class Round:
             seconds["collect_s"] += collected - began
             began = time.perf_counter()
             seconds["credit_s"] += began - collected
-            # Play only as many tasks as groups are missing, so that no usable group is dropped.
+            # Play one task per missing group, so that no usable group is dropped.
             missing = training.tasks_per_step - sum(not each.dead for each in advantages)
             tasks, further = further[:missing], further[missing:]
         return groups, advantages, synced, seconds

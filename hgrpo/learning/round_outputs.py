@@ -57,7 +57,7 @@ def write_round(played: Round, config: Mapping, origin: Mapping, folder: Path) -
 
 
 def credit_caution(played: Round) -> str:
-    """Warning about the round's turn credit, or "". Credit is not checked before the first fit."""
+    """Warning about the round's turn credit, or "". Credit of an unfitted model is not checked."""
     method, rows = played.id.method, played.rows
     unfitted = method.credit.declared.fits and played.id.index == 1
     if unfitted or not rows:

@@ -41,9 +41,9 @@ def scratch_root(option: Path | None, out: Path) -> Path:
 def job_scratch(option: Path | None, out: Path, key: str) -> Iterator[Path]:
     """Lock the scratch folder and yield the subfolder for this job's steps.
 
-    Subfolders with other keys, which belong to superseded runs, are removed first. If the block
-    succeeds, this job's subfolder is removed. The scratch folder is then also removed, unless it
-    was set with `--scratch`.
+    Subfolders with other keys, which belong to superseded runs, are removed first. If the `with`
+    block succeeds, this job's subfolder is removed. The scratch folder is then also removed, unless
+    it was set with `--scratch`.
 
     Args:
         option: the folder of `--scratch`, if any.

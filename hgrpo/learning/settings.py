@@ -43,7 +43,7 @@ class KlConfig(Strict):
     )
 
     def adapted(self, coefficient: float, observed: float) -> float:
-        """The coefficient after a step with a mean KL per token of `observed`, in nats.
+        """The coefficient after a step whose mean KL per token is `observed`, in nats.
 
         If the KL exceeds 1.5 x target, the coefficient is multiplied by 1.5. If the KL is below
         0.5 x target, it is divided by 1.5. It remains within [minimum, maximum], and 0 (no penalty)
@@ -265,8 +265,8 @@ class TrainingConfig(Strict):
     def _fits_together(self) -> Self:
         if (self.loss_reduction == "constant") != (self.loss_constant is not None):
             raise ValueError(
-                f"loss_constant: {self.loss_constant} with loss_reduction: {self.loss_reduction}; "
-                "set `loss_constant` if and only if `loss_reduction` is `constant`"
+                f"loss_constant: {self.loss_constant} with `loss_reduction: {self.loss_reduction}`"
+                "; set `loss_constant` if and only if `loss_reduction` is `constant`"
             )
         chosen = self.filter
         if chosen and chosen.strategy == "top_k_abs" and chosen.value > self.tasks_per_step:
@@ -292,7 +292,7 @@ class TrainingConfig(Strict):
     def penalises_dead_groups(self, coefficient: float) -> bool:
         """Whether the entropy bonus, or a KL penalty with `coefficient`, is applied to dead groups.
 
-        The result is False with dynamic sampling, because it replaces dead groups.
+        The result is False with dynamic sampling, which replaces dead groups.
         """
         regularised = coefficient > 0 or self.entropy_bonus > 0
         return regularised and self.dynamic_sampling is None

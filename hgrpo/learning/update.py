@@ -160,7 +160,7 @@ class Learner:
             for part in minibatches(order, self.training, isinstance(self.rule, GroupRule)):
                 step, log_ratio = self._differentiate([sequences[i] for i in part], part)
                 if not steps:
-                    # Before the first step, engine and trainer have the same weights, so that
+                    # Before the first step, engine and trainer have the same weights, so
                     # their log-probs differ only by numerical errors.
                     before = mismatch(log_ratio)
                     mean, limit = (

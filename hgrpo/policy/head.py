@@ -77,7 +77,7 @@ def check_head(model: "PreTrainedModel") -> None:
     if not apart <= largest * max(_TOLERANCE, _ROUNDINGS * torch.finfo(expected.dtype).eps):
         raise UserError(
             f"{kind}: unsupported, because its logits are not a function of the last hidden states "
-            f"alone (recomputed logits differ by {apart:.2g}; the largest is {largest:.2g})"
+            f"alone (recomputed logits differ by {apart:.2g}; the largest logit is {largest:.2g})"
         )
 
 

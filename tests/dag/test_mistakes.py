@@ -122,7 +122,7 @@ def test_an_engine_that_is_not_installed_is_found_before_the_first_job(checkout)
             "configs/methods/Progressive.yaml",
             "alpha:",
             "advantage: gae\nalpha:",
-            "Progressive.yaml: advantage: gae computes advantages from the critic, so credit",
+            "Progressive.yaml: advantage: gae computes advantages from the critic, so `credit",
         ),
     ],
 )

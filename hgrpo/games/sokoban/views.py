@@ -1,6 +1,6 @@
 """Renders boards as text: as a grid of symbols, as lists of coordinates, or as both.
 
-In contrast to RAGEN, views with coordinates also have a legend and a list of the walls.
+Unlike in RAGEN, views with coordinates also have a legend and a list of the walls.
 """
 
 from functools import lru_cache
@@ -54,7 +54,7 @@ class Picture:
             target if cell in level.targets else floor if open_ else wall
             for cell, open_ in enumerate(level.free)
         ]
-        # Append line breaks to the last cells of rows, so that the list has one entry per cell.
+        # Append each row's line break to its last cell, so that `cells` has one entry per cell.
         for end in range(level.columns - 1, len(cells) - 1, level.columns):
             cells[end] += "\n"
         self._cells = cells

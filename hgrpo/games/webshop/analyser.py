@@ -2,12 +2,12 @@
 
 As in pyserini, text is split into words (StandardTokenizer), possessive 's and stop words are
 removed, and words are lowercased and stemmed (Porter). Word boundaries follow Unicode (UAX #29). As
-in Lucene, each ideograph, hiragana character, run of a South-East Asian script, and emoji
-(including ® and ™) is a word.
+in Lucene, each ideograph, hiragana character and emoji (including ® and ™) is a word. A run of
+characters in a South-East Asian script is also one word.
 
 Results match Lucene 8.11, except for characters newer than Unicode 9, Hebrew words before a closing
 quotation mark, joiners before an emoji, words that end in -yyed or -yying, and words of more than
-255 code points, which do not occur in English text.
+255 code points.
 """
 
 import re
@@ -38,7 +38,7 @@ _FLAG_HALF = r"[\U0001F1E6-\U0001F1FF]"
 
 
 def _run(kind: str) -> str:
-    """Return a pattern for one or more characters of a class, including attached marks."""
+    """Return a pattern for one or more characters of a class, with the marks attached to them."""
     return rf"{kind}(?:{kind}|{_MARK})*+"
 
 
@@ -67,9 +67,9 @@ _POSSESSIVES = ("'s", "\u2019s", "\uff07s")
 
 # The stemmer's own cache is off, because `_terms` is cached.
 _PORTER = Stemmer.Stemmer("porter", maxCacheSize=0)
-# Lucene and PyStemmer stem words with the endings below differently. To obtain Lucene's result,
-# `stem` first replaces these endings. The first two patterns require a vowel and then a consonant
-# before the ending. A y after a consonant counts as a vowel.
+# Lucene and PyStemmer return different stems for words with the endings below. To obtain Lucene's
+# stem, `stem` first replaces these endings. The first two patterns require a vowel and then a
+# consonant before the ending. A y after a consonant counts as a vowel.
 _SYLLABLE = r".*(?:[aeiou][^aeiou]|[^aeiou]y[^aeiou]).*"
 _FORMS = r"(?:i|y|is|ys|ies|[iy](?:ed|ing)s?)"  # endings that Porter's first steps reduce to -i
 _VARIANTS = (
@@ -100,7 +100,7 @@ def _terms(text: str) -> tuple[str, ...]:
 
 
 def _pieces(word: str) -> list[str]:
-    """Split a long word into matches of at most 255 characters, as Lucene does."""
+    """Split a long word into words of at most 255 characters, as Lucene does."""
     pieces, start = [], 0
     while start < len(word):
         match = _WORD.match(word, start, start + _LONGEST)

@@ -122,7 +122,7 @@ def _goals(
 def panels(
     goals: list[Goal], catalogue: Catalogue, config: PanelsSettings, skipped: Counter
 ) -> Iterator[tuple[str, Task]]:
-    """Yield (split, task): test tasks from the first goals, then validation and training tasks.
+    """Assign goals in order to the test, validation and training panels; yield (split, task).
 
     Tasks of the analysis panel follow the training tasks or, if training has no size limit, precede
     them. Goals with the same content hash as an earlier goal are excluded. With `apart`, goals

@@ -27,15 +27,15 @@ _PATH = " \u203a "
 SYLLABLES = tuple(consonant + vowel for consonant in "BDFGHJKLMNPRSTVWZ" for vowel in "AEIOU")
 # Products are shuffled in blocks of this size, so that only one block is held in memory.
 _BLOCK = 4096
-# Probability of drawing a new value for a near-duplicate instead of copying the first product's.
+# Probabilities that a near-duplicate draws new attributes, a new option or a new brand.
 _NEW_ATTRIBUTES = 0.8
 _NEW_OPTIONS = 0.5
 _NEW_BRAND = 0.5
 # A near-duplicate's price is the first product's price times exp(u), with u uniform in
 # [-spread, spread], clipped to the price range of the product type.
 _PRICE_SPREAD = 0.3
-# Maximum number of draws until a near-duplicate differs from all others in its family. For an
-# instruction, this many sets of attributes are drawn, and the most selective set is used.
+# Maximum number of attempts to draw a near-duplicate that differs from all others in its family,
+# and number of sets of attributes from which an instruction gets the most selective one.
 _ATTEMPTS = 8
 # Probabilities that a price is a range, and that a request mentions an option.
 _PRICE_RANGE = 0.3
@@ -126,7 +126,7 @@ def asins(products: int, seed: int) -> Iterator[str]:
 def families(config: CatalogueSettings, seed: int) -> Iterator[list[Draft]]:
     """Yield families forever; family f depends only on (seed, f) and the settings.
 
-    All members of a family have one product type. Each shares an attribute with the first member.
+    All members have the same product type. Each shares an attribute with the first member.
     """
     types = [(name, kind) for name in config.departments for kind in DEPARTMENTS[name].types]
     for number in count():
@@ -243,6 +243,6 @@ def _wish(draft: Draft, rivals: list[Draft], asin: str, draws: Draws) -> dict:
 
 
 def _selective(draft: Draft, rivals: list[Draft], draws: Draws) -> list[str]:
-    """Draw several sets of 1 to 3 attributes, and return the set that the fewest rivals have."""
+    """Draw several sets of 1 to 3 attributes; return the one that the fewest `rivals` also have."""
     choices = [draws.some(draft.attributes, draws.between((1, 3))) for _ in range(_ATTEMPTS)]
     return min(choices, key=lambda choice: sum(set(choice) <= set(r.attributes) for r in rivals))

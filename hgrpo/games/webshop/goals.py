@@ -37,7 +37,7 @@ def synthetic_goals(item: Item, instruction: Instruction, seed: int) -> Iterator
 
 
 def human_goal(item: Item, instruction: Instruction, seed: int, number: int) -> Goal:
-    """The goal of the human instruction with the index `number` among those for the product."""
+    """The goal of a human instruction; `number` is its index among the item's instructions."""
     limit = price_limit(item.price, seed, item.product.asin, number)
     text = instruction.text.strip(".") + limit_text(limit)
     return Goal(item.row, text, instruction.attributes, instruction.options or (), limit)

@@ -38,8 +38,8 @@ _GOAL = re.compile(
 class HumanTrajectory:
     """A human's actions for one instruction; `goal` is the instruction with its price limit.
 
-    There is at least one action, `search[...]` or `click[...]`, in upper or lower case as in the
-    file. `reward` is None if nothing was bought, or if the format has no rewards.
+    `actions` contains at least one `search[...]` or `click[...]`, in the case used in the file.
+    `reward` is None if nothing was bought, or if the format has no rewards.
     """
 
     goal: str
@@ -48,7 +48,7 @@ class HumanTrajectory:
 
 
 def read(path: Path, counts: Counter[str]) -> Iterator[HumanTrajectory]:
-    """Yield the trajectories of a file, or of a folder's or zip's `.jsonl` files sorted by name.
+    """Yield the trajectories in a file, or in a folder's or zip's `.jsonl` files, sorted by name.
 
     Args:
         counts: number of excluded trajectories per reason, and number of repeated pages; updated in
@@ -113,7 +113,7 @@ def _trajectories(
         counts["left out: empty file"] += 1
         return
     lines = itertools.chain(head, rows)
-    # Also check the second line, because the first one may be invalid.
+    # Look for a session log's keys in two lines, because the first line may be invalid.
     if any(isinstance(row, dict) and row.keys() >= {"page", "url", "goal"} for _, row in head):
         readings = [partial(_session, lines, counts)]
     else:

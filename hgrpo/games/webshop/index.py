@@ -1,4 +1,4 @@
-"""BM25 search as in Lucene, with a memory-mapped inverted index that processes share.
+"""BM25 search as in Lucene, with a memory-mapped inverted index shared between processes.
 
 Scores are bit-identical to Lucene's: 32-bit floats are summed in 64 bits, and the sum is rounded to
 32 bits. The package bm25s cannot be used, because its rounding and tie-breaking differ from

@@ -13,7 +13,7 @@ score   turn
         a click on an option of a plain-text page:
 1         if the same click was made on the same page before
 9         if the instruction contains the value
-2         if it does not, or if the click is on the option's name, which looks like a value
+2         if it does not, or if an option's name, which looks like a value, is clicked
 0       no action, or an action that does not change the page
         the last turn, whose effect is not observed:
 10        the purchase that completes the task
@@ -26,8 +26,8 @@ score   turn
         a click on an option of a page with marked buttons:
 9         if the instruction contains the value
 2         if it does not
-3       opening the next page of results, or a product's description, features, reviews or
-        attributes
+3       opening the next page of results, or the description, features, reviews or attributes
+        of a product
 2       any other action that has an effect
 """
 

@@ -118,11 +118,11 @@ def products(
 
 
 def attributes(path: Path, counts: Counter[str]) -> dict[str, dict]:
-    """Read a file `items_ins_v2*.json`; map each ASIN to the fields of its entry that are used.
+    """Read a file `items_ins_v2*.json`; return each ASIN's entry as a dict of its fields.
 
     An entry may have the keys `attributes` (tuple of phrases), `instruction` (text) and
     `instruction_attributes` (tuple of phrases). To save memory, equal phrases share one object,
-    because the full file has 1.18 M entries. For `counts` and errors see `products`.
+    because the full file has 1.18 M entries. For `counts` and errors, see `products`.
     """
     entries: dict[str, dict] = {}
     for asin, entry in elements(path, b"{"):

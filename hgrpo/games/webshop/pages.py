@@ -64,7 +64,7 @@ def item_page(instruction: str, item: Item, show_attributes: bool) -> Page:
 
 
 def sub_page(instruction: str, item: Item, tab: str) -> Page:
-    """The page of one of a product's `TABS`; "Reviews" is empty, because no file has reviews."""
+    """A product's page for a `tab` in `TABS`; "Reviews" is empty, because no file has reviews."""
     product = item.product
     paths = product.category, product.query, product.product_category
     details = {

@@ -1,8 +1,8 @@
 """Draws the prices of products and the price limits of goals, from the seed of the panels.
 
-The original draws prices and limits before it seeds Python's generator, so that every process draws
-different ones. Here, each product and each instruction has its own random stream, so that tasks are
-reproducible.
+The original draws prices and limits before it seeds Python's generator, so every process draws
+different values. Here, each product and each instruction has its own random stream, so that tasks
+are reproducible.
 """
 
 import re
@@ -28,8 +28,8 @@ def price(prices: Sequence[float], seed: int, asin: str) -> float:
 def price_limit(price: float, seed: int, *name: object) -> float:
     """Draw the price limit of a goal, in dollars.
 
-    The candidates are the next four multiples of 10 above `price` that do not exceed 990. The limit
-    is the larger of two distinct candidates, or `NO_LIMIT` if there are fewer than two.
+    The candidates are the next four multiples of 10 above `price`, without those above 990. The
+    limit is the larger of two randomly drawn candidates, or `NO_LIMIT` with fewer than two.
     """
     above = [limit for limit in _LIMITS if limit > price][:_NEXT]
     if len(above) < 2:

@@ -64,7 +64,7 @@ def _wording(instruction: str) -> str:
 def _task(
     goals: GoalList, candidates: list[int], held_out: dict[int, str], tasks: dict[int, Task]
 ) -> Task | str:
-    """Return the training task of the candidate goals, or the reason why there is none."""
+    """Return the training task whose goal is a candidate, or the reason why there is none."""
     if not candidates:
         return "its instruction is not one of this shop's"
     splits = {held_out[number] for number in candidates if number in held_out}

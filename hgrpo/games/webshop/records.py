@@ -46,7 +46,7 @@ class Instruction:
 
     Attributes:
         attributes: phrases that the product must match; at least one.
-        options: required values of options. None for a synthetic instruction, from which one goal
+        options: required values of options; `None` for a synthetic instruction, from which one goal
             is created per combination of the product's option values.
     """
 
@@ -77,7 +77,7 @@ class Goal:
 
     Attributes:
         row: catalogue row of the goal's product.
-        options: (name, value) pairs, or only values if the instruction is a human one.
+        options: (name, value) pairs, or only values for a human instruction.
         price_limit: maximum price in dollars, or `NO_LIMIT`.
     """
 

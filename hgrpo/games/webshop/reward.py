@@ -106,7 +106,7 @@ def attribute_hits(bought: Product, phrases: Sequence[str]) -> int:
 
 
 def option_hits(chosen: Sequence[str], options: Sequence[str | tuple[str, str]]) -> int:
-    """Number of required options that match a chosen value; `normalise` is applied to both.
+    """Number of required options that match a chosen value, comparing outputs of `normalise`.
 
     A chosen value may match several options. If an option is a (name, value) pair, the comparison
     includes the name.
@@ -121,6 +121,6 @@ def normalise(option: str | tuple[str, str]) -> str:
 
     As in the original, "navy blue" becomes "blue". Parts of words also match, so "tanned" becomes
     "tan". A (name, value) pair of a synthetic goal becomes a colour only if its name or its value
-    equals this colour. Otherwise it becomes the string representation of a Python tuple.
+    equals a colour. Otherwise, it becomes the string representation of a Python tuple.
     """
     return next((colour for colour in COLOURS if colour in option), str(option))

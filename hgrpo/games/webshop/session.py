@@ -115,9 +115,9 @@ class Session:
         """The kind of page that the original assumes if "< Prev" or "Next >" is clicked.
 
         The assumption can be wrong, because the original looks for page names anywhere in the URL,
-        which also contains the search words and the chosen options. If these contain
-        "search_results", a product page and its tabs are treated as a page of results. If they
-        contain "item_page", a tab is treated as a product page.
+        which also contains the search words and the chosen options. If the words or
+        options contain "search_results", a product page and its tabs are treated as a page of
+        results. If the words or options contain "item_page", a tab is treated as a product page.
         """
         filled = pages.address(self.query, self.chosen)
         if self.kind in ("item", "sub") and "search_results" in filled:
@@ -153,7 +153,7 @@ class Session:
 def _parse(action: str) -> tuple[str, str] | None:
     """Parse an action into verb and lower-case argument; None if invalid or `click[search]`.
 
-    The result equals that of the original's pattern `(.+)\\[(.+)\\]`, but takes linear time.
+    The result equals that of the original's pattern `(.+)\\[(.+)\\]`, but is found in linear time.
     Only the first line is used. The argument ends before the last `]`. It begins after the last `[`
     that leaves a non-empty argument.
     """

@@ -101,7 +101,7 @@ class HabitsSettings(Strict):
 class ShopperSettings(ExpertSettings):
     """Settings of the shopper whose trajectories are the SFT data.
 
-    This is either a scripted shopper, or humans whose recorded actions are replayed.
+    The shopper is either scripted, or replays the recorded actions of humans.
     """
 
     recorded: str | None = Field(

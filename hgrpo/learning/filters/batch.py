@@ -1,7 +1,7 @@
 """Applies the filter to a batch of groups: scores, masks, weights and log entries.
 
 A strategy is a function that takes the scores [n] of the remaining groups, the settings and the
-number of all groups. It returns the indices of the scores whose groups are kept.
+number of all groups. It returns the indices, within these scores, of the groups to keep.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ import numpy as np
 
 from hgrpo.learning.filters.settings import FilterConfig, Score
 
-# Relative tolerance for rounding errors in shares, e.g. because the sum of ten times 0.1 is not 1.
+# Relative tolerance for rounding errors in shares, e.g. because 0.1 added ten times is not 1.
 ROUNDING = 1e-12
 
 
@@ -74,7 +74,7 @@ def filter_batch(
     """Apply the filter to a batch of groups.
 
     Returns:
-        - Whether each trajectory is kept, G arrays bool [K].
+        - Masks of the kept trajectories, G arrays bool [K].
         - Factors by which to multiply the groups' advantages (soft weights or loss scaling),
           float64 [G]; 0 for dropped groups.
         - Log entries, see `filter_row`.
@@ -82,7 +82,7 @@ def filter_batch(
     scores = group_scores(groups, config.score)
     returns = [group.returns for group in groups]
     masks = select_trajectories(returns, select_groups(scores, config), config)
-    # For whole groups of equal size, this is the share of kept groups, as in RAGEN.
+    # If whole groups of equal size are kept, `share` is the share of kept groups, as in RAGEN.
     share = float(np.concatenate(masks).mean()) if masks else 1.0
     factors = {"none": 1.0, "linear": share, "sqrt": share**0.5}
     weights = kept_groups(masks) * factors[config.loss_scaling]
@@ -105,7 +105,7 @@ def effective_number(weights: np.ndarray) -> float | None:
 
 
 def selection_weights(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
-    """Scores [n] of the remaining groups or, if top_p uses them, their softmax probabilities."""
+    """Scores [n] of the remaining groups, or their softmax probabilities if top_p uses softmax."""
     remaining = np.asarray(scores, dtype=np.float64)[remaining_groups(scores, config)]
     by_mass = config.strategy == "top_p" and config.mode == "softmax" and not config.soft
     return softmax(remaining, config) if by_mass and len(remaining) else remaining
@@ -133,7 +133,7 @@ def filter_row(
 
 
 def select_groups(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
-    """Select groups by their scores [G]; return whether each is kept, bool [G].
+    """Select groups by their scores [G]; return a mask of the kept groups, bool [G].
 
     Groups with score 0 are dropped first, unless `include_zero` is set. With `within_group` or
     `soft`, all remaining groups are kept.
@@ -272,5 +272,5 @@ def most_varied(values: np.ndarray, many: int) -> np.ndarray:
 
 
 def kept_groups(masks: Sequence[np.ndarray]) -> np.ndarray:
-    """Whether any trajectory of each group is kept, bool [G], given G masks bool [K]."""
+    """Mask of the groups with a kept trajectory, bool [G], given G masks bool [K]."""
     return np.array([row.any() for row in masks], dtype=bool)

@@ -75,7 +75,7 @@ def group_gradients(
 ) -> GroupGradients:
     """Gradients and losses of a group, in the order of `COMPONENTS`.
 
-    The group was sampled from the same policy, so all ratios are 1 and the clip has no effect.
+    The group was sampled from `policy` itself, so all ratios are 1 and the clip has no effect.
 
     Args:
         group: the group's trajectories, with the reference's log-probs.

@@ -66,7 +66,8 @@ def test_a_method_that_a_stage_cannot_be_of_is_one_line(command, capsys, words, 
         (
             ["variants={Both: {of: PPO, alpha: 0.5}}"],
             "variants overridden: variants.Both: advantage: gae computes advantages from the "
-            "critic, so credit.kind: flat and alpha: 0.5 would have no effect; remove both keys",
+            "critic, so `credit.kind: flat` and `alpha: 0.5` would have no effect; remove both "
+            "keys",
         ),
     ],
 )
