@@ -34,8 +34,8 @@ class Answer:
     Attributes:
         headline: sentence on collapsed runs and on the arms that differ from the reference.
         sure: a sentence on certainty; may be "". It states whether training is significantly better
-            than sampling alone. With too few seeds, it states how large differences by chance are,
-            and if no run had a success, how to interpret the study.
+            than sampling alone. With too few seeds, it states how large chance differences are. If
+            no run had a success, it explains how to interpret the study.
         cautions: reasons to distrust the comparison, and remedies.
         paragraphs: pairs of heading and sentences.
     """

@@ -39,8 +39,8 @@ class Tree:
     def of(cls, vocabulary: int, length: int) -> "Tree":
         """Build the tree of the sequences `every(vocabulary, length)`."""
         counts = [vocabulary**size for size in range(1, length)]
-        # Prefixes of equal length are numbered. The digits of a number, in base `vocabulary`, are
-        # the prefix's tokens.
+        # Prefixes of the same length are numbered from 0. The digits of a number in base
+        # `vocabulary` are the tokens of the prefix.
         numbers = torch.cat([torch.arange(count) for count in [*counts, 0]])
         depths = torch.arange(length - 1).repeat_interleave(torch.tensor(counts, dtype=torch.int64))
         apart = depths.unsqueeze(1) - depths

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from hgrpo.base_model.architecture import PlainConfig
 
 _SUPPORTED = ("qwen2", "llama")
-# With a private mapping, a forked process does not share the parent's cache. This flag does not
-# exist on Windows.
+# With MAP_PRIVATE, a forked process does not share the parent's cache. Windows does not have this
+# flag.
 _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 
@@ -209,7 +209,7 @@ class Decoder:
         layers = self.config.num_hidden_layers
         # Unless all rows are branches, compute the last layer for all tokens, not only for each
         # row's last token. Rounding depends on the shape, so computing fewer tokens would change
-        # existing rollouts.
+        # the rollouts of existing studies.
         lean = not sums and len(branches) > 0 and all(branches)
         for layer in range(layers - lean):
             x = self._layer(layer, x, attention)
