@@ -43,7 +43,7 @@ def cautions(inputs: Inputs, scripted: pd.DataFrame) -> list[str]:
 
 
 def arm_cautions(arms: Arms, rounds: Sequence[Mapping]) -> list[str]:
-    """Cautions about arms whose turn credit had no effect, and about equal final weights.
+    """Cautions about arms whose turn credit had no effect, and about arms with equal final weights.
 
     `rounds` are the contents of every round's summary.json.
     """

@@ -164,9 +164,9 @@ def read_fits(paths: Sequence[Path]) -> pd.DataFrame:
 def read_first_turns(paths: Sequence[Path]) -> dict[str, pd.DataFrame]:
     """Turns of each method's first batch in the first round, with `TURN_COLUMNS` and `goal`.
 
-    They are from the lowest seed that has this round for every method. All arms start from the same
-    policy, so arms with the same random streams have the same turns here and differ only in credit
-    and advantage.
+    The turns are from the lowest seed that has this round for every method. All arms start from the
+    same policy, so arms with the same random streams have the same turns here and differ only in
+    credit and advantage.
 
     Args:
         paths: turns.parquet of the rounds. sequences.parquet in the same folders is also read.

@@ -25,9 +25,8 @@ class Tree:
         depths: number of tokens before this last token, int64 [M].
         hidden: attention mask, bool [M, M]; [i, j] is False if prefix i starts with prefix j or
             equals it.
-        paths: for each token of each of the O sequences, the number of the prefix before the token,
-            int64 [O, length]. Number 0 is the empty prefix, and 1 to M are the prefixes in
-            `tokens`.
+        paths: for each token of each of the O sequences, the index of the prefix before the token,
+            int64 [O, length]. Index 0 is the empty prefix, and 1 to M are the prefixes in `tokens`.
     """
 
     tokens: Tensor

@@ -74,8 +74,9 @@ def axis_table(
 ) -> pd.DataFrame:
     """One row for each value of the axis.
 
-    Columns: value, method, endpoint with its interval, seeds, and failed (number of runs stopped by a
-    rule). With `collapse`, each metric in `COLLAPSE` has two more columns with means over seeds: <name>_first before the first update, and <name>_last at the last step.
+    Columns: value, method, endpoint with its interval, seeds, and failed (number of runs stopped
+    by a rule). With `collapse`, each metric in `COLLAPSE` has two more columns with means over
+    seeds: <name>_first before the first update, and <name>_last at the last step.
     """
     greedy = comparison.methods[comparison.methods["temperature"] == 0].set_index("method")
     failed = stops.loc[stops["status"] == _FAILED, "method"].value_counts()

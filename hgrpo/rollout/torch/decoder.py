@@ -148,7 +148,7 @@ class Decoder:
             raise UserError(f"tensor {min(unknown)!r}: not supported by the torch engine")
 
     def _is_tied(self, weights: Mapping[str, Tensor]) -> bool:
-        """Whether head and embeddings have equal weights. An adapter may have changed only one."""
+        """Whether head and embeddings have equal weights; an adapter may have changed one of them."""
         if not self.config.tie_word_embeddings:
             return False
         head = weights.get("lm_head.weight")
@@ -175,7 +175,7 @@ class Decoder:
         """Process each row's new tokens and return the logits after the last one.
 
         Args:
-            slots: cache row of each row; all different.
+            slots: index of each row in the cache; all different.
             tokens: one or more new tokens of each row.
             starts: position of each row's first new token; earlier positions must be in the cache.
             sums: whether to also return sums of hidden states.

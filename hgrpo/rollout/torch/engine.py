@@ -33,7 +33,7 @@ class _Row:
         hidden, read: sum of hidden states over the tokens processed since the last finished reply,
             and the number of these tokens.
         cut: whether the reply was truncated and its last token has not been processed yet.
-        branch: the branch from a held text, or None.
+        branch: the branch from a cached text, or None.
     """
 
     slot: int
@@ -174,7 +174,7 @@ class TorchEngine:
             fed.append(row)
         branches = any(row.branch for row in fed)
         if branches:
-            # Rows with the same held text must be adjacent.
+            # Rows with the same cached text must be adjacent.
             fed.sort(key=lambda row: (row.branch.slot if row.branch else -1, row.slot))
         logits, sums = self._decoder.forward(
             [row.slot for row in fed],
