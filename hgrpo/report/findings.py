@@ -141,7 +141,7 @@ def _twins(twins: pd.DataFrame) -> str:
 
 
 def _tested(comparison: Comparison, arms: Arms, measured: str, chance: float) -> str:
-    """Text on the differences of the arms under test: those that have no gate and are no control.
+    """Text on the differences of the arms under test: arms without a gate that are not controls.
 
     The user's own arms are described elsewhere. `chance` is as in `_sized`.
     """

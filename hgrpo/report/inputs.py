@@ -27,7 +27,7 @@ class Inputs:
         collapse: dependence of replies on their prompts (`read_collapse`); None if not measured.
         sweep: arm -> alpha, if the arms form an alpha sweep (`designs.alpha_sweep`); else empty.
         doses: arm -> correlation of its credit with the oracle's (`designs.doses`).
-        axes: name, label, key and arms (pairs of value and arm) of each setting that arms vary.
+        axes: name, label, key and arms (value, arm) of each setting that differs between arms.
         design: factorial design of the arms, or None.
         effects: main effects and interactions (`differences.effects`); empty if there is no design.
     """

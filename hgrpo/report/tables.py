@@ -127,7 +127,7 @@ def logged_extras(table: pd.DataFrame) -> dict[str, str]:
 def scripted_players(expert: Mapping) -> pd.DataFrame:
     """One row per scripted player in the expert stage's summary, with the columns `SCRIPTED`.
 
-    A success counts only within the policies' turn cap. The score is the mean return without cap.
+    A success must be within the policies' turn cap. The score is the mean return without this cap.
     `expert` is summary.json of the expert stage.
     """
     ceiling = expert.get("informed_is", ""), expert.get("informed_panel", "")

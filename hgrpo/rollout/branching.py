@@ -53,8 +53,8 @@ class _Trunk:
         number: id of the trajectory's tokens in the engine's cache.
         left: number of unfinished episodes that start in this trajectory.
         length: number of tokens before the last turn at which an episode starts.
-        shared: whether episodes should share these tokens in the engine's cache.
-        held: whether the engine has already cached these tokens.
+        shared: whether episodes should share the trajectory's tokens in the engine's cache.
+        held: whether the engine's cache already contains the trajectory's tokens.
     """
 
     number: int
@@ -111,8 +111,8 @@ class Branching:
         """Prepare an admitted episode.
 
         Returns:
-            An environment in the state where the episode starts, its observation, and the id of the
-            cached text with which the conversation starts, or None.
+            An environment in the state where the episode starts, the observation in this state, and
+            the id of the cached text with which the conversation starts, or None.
 
         Raises:
             ReplayError: see `Replay`.

@@ -131,7 +131,7 @@ def _long(rows: pd.DataFrame, measures: Mapping[str, str]) -> pd.DataFrame:
 
 
 def _draw(ax: Axes, rows: pd.DataFrame, arm: Arm) -> None:
-    """Plot a line over rounds; for a measure of fits, one line per fit, up to the next round."""
+    """Plot a line over rounds; for a measure of fits, a line from each fit's round to the next."""
     look = arm.look | {"markersize": 3.5, "linewidth": 1.2}
     if rows["measure"].isin(list(ROUNDS)).all():
         ax.plot(rows["round"], rows["value"], **look)

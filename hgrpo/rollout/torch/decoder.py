@@ -148,7 +148,7 @@ class Decoder:
             raise UserError(f"tensor {min(unknown)!r}: not supported by the torch engine")
 
     def _is_tied(self, weights: Mapping[str, Tensor]) -> bool:
-        """Whether head and embeddings have equal weights; an adapter may have changed one of them."""
+        """Whether head and embeddings have equal weights (an adapter may have changed only one)."""
         if not self.config.tie_word_embeddings:
             return False
         head = weights.get("lm_head.weight")

@@ -174,8 +174,8 @@ def _start(
 
     on_cpu = current_platform.is_cpu()
     if on_cpu:
-        # Without this setting, vLLM would compile the function that ranks tokens. This function is
-        # not used here, and compilation takes half a minute and requires a C++ compiler.
+        # Without this setting, vLLM would compile the function that ranks tokens. The ranks are not
+        # used here, and compilation takes half a minute and requires a C++ compiler.
         torch.compiler.set_stance("force_eager")
     shared = torch.distributed.is_available() and torch.distributed.is_initialized()
     untied = copy.deepcopy(architecture)
