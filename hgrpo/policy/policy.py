@@ -82,7 +82,7 @@ class Policy:
 
     @contextmanager
     def untrained(self) -> Iterator["PreTrainedModel | None"]:
-        """Yield the untrained policy's model, whose log-probs `check_sync` compares to the engine's.
+        """Yield the untrained policy's model, which `check_sync` uses for comparison.
 
         With LoRA, this is the base without the adapter. With full tuning, it is the reference
         policy, or None if no reference policy is loaded.
