@@ -36,8 +36,8 @@ class Progress:
 
     Attributes:
         host, pid: the job's machine and process.
-        started, written: when the job started and last wrote, in seconds since the epoch.
-        done, total: units of work; `total` is 0 if unknown.
+        started, written: times of the job's start and last write, in seconds since the epoch.
+        done, total: number of completed units of work and of all units; `total` is 0 if unknown.
         unit: unit of work, such as `step`; "" before the first bar.
         left_s: estimated seconds left at the last write; None if unknown.
         postfix: latest metrics, such as `step=3, success=0.43`.
@@ -63,7 +63,7 @@ class Progress:
         return min(1.0, self.done / self.total) if self.total else 0.0
 
     def lives(self) -> bool:
-        """Whether the job is running. On another machine, only `ended` is known."""
+        """Whether the job has not ended and, if it is on this machine, its process still exists."""
         here = self.host == socket.gethostname()
         return not self.ended and not (here and not os.path.exists(f"/proc/{self.pid}"))
 

@@ -21,8 +21,8 @@ def read_hidden(
 ) -> list[Read]:
     """Apply `read` to each sequence's hidden states; return the results in the same order.
 
-    Sequences are processed in micro-batches. `read` gets the index of a sequence and its states,
-    float32 [L, hidden size] on the CPU; L may include padding.
+    Sequences are processed in micro-batches. `read` is called with the index of a sequence and the
+    sequence's hidden states, float32 [L, hidden size] on the CPU; L may include padding.
     """
     results: dict[int, Read] = {}
     for part in micro_batches([len(tokens) for tokens in sequences], _TOKEN_BUDGET):

@@ -22,7 +22,7 @@ _DROPOUT = "lora_dropout"
 
 
 def trained_on(base: Path, env: str) -> dict[str, str]:
-    """Entry of `sft/summary.json` that other studies use to check the adapter."""
+    """The entry `trained_on` of `sft/summary.json`, with which other studies check the adapter."""
     return {**identity(base), "env": env}
 
 

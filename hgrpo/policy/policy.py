@@ -82,7 +82,7 @@ class Policy:
 
     @contextmanager
     def untrained(self) -> Iterator["PreTrainedModel | None"]:
-        """Yield the model with the weights that an engine has before it receives trained weights.
+        """Yield the untrained policy's model, which `check_sync` uses for comparison.
 
         With LoRA, this is the base without the adapter. With full tuning, it is the reference
         policy, or None if no reference policy is loaded.
@@ -143,7 +143,7 @@ class Policy:
         """The weights of the base architecture with the adapter merged.
 
         Keys are tensor names of the base model. Adapted tensors are computed on access, in float32,
-        because a coarser type would lose small updates. Other tensors are not copied.
+        because small updates would be lost in lower precision. Other tensors are not copied.
         """
         if not self.lora:
             return {name: tensor.detach() for name, tensor in self.model.state_dict().items()}

@@ -59,8 +59,8 @@ def load_model(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
                 use_safetensors=True,
                 local_files_only=True,
                 trust_remote_code=False,
-                # With this setting, `_check_loaded` reports wrong shapes. Otherwise transformers
-                # would.
+                # With this setting, transformers does not raise an error for wrong shapes;
+                # `_check_loaded` does.
                 ignore_mismatched_sizes=True,
                 output_loading_info=True,
             )

@@ -29,7 +29,7 @@ class CountSketch:
         length: length of the vectors.
         size: number of entries of a sketch. Equal lengths, sizes and names give equal projections.
         device: device of the vectors.
-        name: name of the random stream that gives each vector entry its sketch entry and its sign.
+        name: name of the random stream that selects a sketch entry and a sign per vector entry.
     """
 
     def __init__(self, length: int, size: int, device: torch.device | str, name: str):

@@ -1,4 +1,4 @@
-"""Cautions at the top of the report, such as a poor start or turn credit without effect."""
+"""Cautions at the top of the report, e.g. about a weak SFT policy or ineffective turn credit."""
 
 import json
 from collections import Counter, defaultdict
@@ -43,7 +43,7 @@ def cautions(inputs: Inputs, scripted: pd.DataFrame) -> list[str]:
 
 
 def arm_cautions(arms: Arms, rounds: Sequence[Mapping]) -> list[str]:
-    """Cautions about arms whose turn credit had no effect, and about equal final weights.
+    """Cautions about arms whose turn credit had no effect, and about arms with equal final weights.
 
     `rounds` are the contents of every round's summary.json.
     """
@@ -78,7 +78,7 @@ def twin_cautions(folder: Path | None) -> list[str]:
 
 
 def confounded(arms: Arms, snapshots: Sequence[Mapping]) -> list[str]:
-    """Caution about arms that differ from the reference in credit and in other settings.
+    """Caution about arms that differ from the reference in other settings besides the credit.
 
     `snapshots` are the contents of every round's config.yaml.
     """

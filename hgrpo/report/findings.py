@@ -34,8 +34,8 @@ class Answer:
     Attributes:
         headline: sentence on collapsed runs and on the arms that differ from the reference.
         sure: a sentence on certainty; may be "". It states whether training is significantly better
-            than sampling alone. With too few seeds, it states how large differences by chance are,
-            and if no run had a success, how to interpret the study.
+            than sampling alone. With too few seeds, it states how large chance differences are. If
+            no run had a success, it explains how to interpret the study.
         cautions: reasons to distrust the comparison, and remedies.
         paragraphs: pairs of heading and sentences.
     """
@@ -141,7 +141,7 @@ def _twins(twins: pd.DataFrame) -> str:
 
 
 def _tested(comparison: Comparison, arms: Arms, measured: str, chance: float) -> str:
-    """Text on the differences of the arms under test: those without a gate, except controls.
+    """Text on the differences of the arms under test: arms without a gate that are not controls.
 
     The user's own arms are described elsewhere. `chance` is as in `_sized`.
     """

@@ -72,9 +72,9 @@ def _job(path: Path) -> dict[str, object]:
 
 
 def headline(dominance: pd.DataFrame) -> str:
-    """Headline: the dominant part of the loss in the bucket with the smallest deviation.
+    """Headline: the dominant part of the loss in the bucket with the smallest return deviation.
 
-    It uses the rows before the filter, because the filter removes groups with equal returns.
+    Rows before the filter are used, because the filter removes groups with equal returns.
     """
     chosen = (dominance["place"] == "lowest") & (dominance["pass"] == PASSES[0])
     verdicts = dominance.loc[chosen, "verdict"]

@@ -27,7 +27,7 @@ class Inputs:
         collapse: dependence of replies on their prompts (`read_collapse`); None if not measured.
         sweep: arm -> alpha, if the arms form an alpha sweep (`designs.alpha_sweep`); else empty.
         doses: arm -> correlation of its credit with the oracle's (`designs.doses`).
-        axes: name, label, key and arms (value, arm) of each axis with several arms.
+        axes: name, label, key and arms (value, arm) of each setting that differs between arms.
         design: factorial design of the arms, or None.
         effects: main effects and interactions (`differences.effects`); empty if there is no design.
     """
@@ -53,7 +53,7 @@ def read_inputs(
 
     Args:
         config: from `hgrpo.stages.comparison.comparison`.
-        train_logs, fits: train_log.json of every round of every run, and of every fit.
+        train_logs, fits: paths of train_log.json of every round, and of every fit.
 
     Raises:
         UserError: a setting of the statistics is invalid. Also see `read_arms`, `merge_episodes`,

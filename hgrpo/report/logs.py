@@ -108,8 +108,8 @@ def read_stops(paths: Sequence[Path]) -> pd.DataFrame:
 def read_collapse(paths: Sequence[Path]) -> pd.DataFrame:
     """Dependence of replies on prompts, before a run's first update and at the ends of rounds.
 
-    Columns: method, seed, round, step, and turn, which is `first_turn` or `any_turn`; then the
-    metrics, as in the round's summary.json. One row per measured step and value of turn.
+    The columns are method, seed, round, step, turn (`first_turn` or `any_turn`), and the metrics in
+    the round's summary.json. There is one row per measured step and value of `turn`.
 
     Args:
         paths: train_log.json of every round.
@@ -164,9 +164,9 @@ def read_fits(paths: Sequence[Path]) -> pd.DataFrame:
 def read_first_turns(paths: Sequence[Path]) -> dict[str, pd.DataFrame]:
     """Turns of each method's first batch in the first round, with `TURN_COLUMNS` and `goal`.
 
-    They are from the lowest seed that has this round for every method. All arms start from the same
-    policy, so arms with the same random streams have the same turns here and differ only in credit
-    and advantage.
+    The turns are from the lowest seed that has this round for every method. All arms start from the
+    same policy, so arms with the same random streams have the same turns here and differ only in
+    credit and advantage.
 
     Args:
         paths: turns.parquet of the rounds. sequences.parquet in the same folders is also read.

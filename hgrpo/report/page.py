@@ -39,7 +39,7 @@ class Page:
     Attributes:
         figures: output folder of `draw_all`.
         study_config: the resolved study; printed on the page, except for its provenance.
-        left_out: (stage, reason, count) of games and trajectories omitted or kept with a note.
+        left_out: (stage, reason, count) of games or trajectories omitted, or kept with a note.
         overridden: dotted key -> value, for each setting overridden on the command line.
         finished: date at which training ended; "" if unknown.
         truth: output folder of `credit_agreement`, if it has run on rollouts with ground truth.

@@ -68,7 +68,7 @@ def _detectable(open_rows: pd.DataFrame) -> str:
 
 
 def on_seeds(comparison: Comparison) -> str:
-    """Sentence on the number of seeds required to detect differences, given the spread of runs."""
+    """A sentence on the number of seeds required to detect differences between arms."""
     table = comparison.seeds_needed
     if table.empty:
         return f"The required number of seeds cannot be estimated, because {_NO_SPREAD}."

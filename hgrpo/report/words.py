@@ -50,7 +50,7 @@ def temperature_name(temperature: float) -> str:
 
 
 def opponent(arms: Arms, name: str, temperature: float) -> str:
-    """The label of a baseline, with the temperature if untrained: `SFT only, T = 0.5`."""
+    """The label of a baseline, plus the temperature for an untrained arm: `SFT only, T = 0.5`."""
     played = "" if arms[name].trained else f", {temperature_name(temperature)}"
     return arms.label(name) + played
 

@@ -50,11 +50,11 @@ class _Trunk:
     """A recorded trajectory at whose turns episodes start.
 
     Attributes:
-        number: id of the trajectory's text in the engine.
+        number: id of the trajectory's tokens in the engine's cache.
         left: number of unfinished episodes that start in this trajectory.
         length: number of tokens before the last turn at which an episode starts.
-        shared: whether the engine should hold the text.
-        held: whether the engine holds the text.
+        shared: whether episodes should share the trajectory's tokens in the engine's cache.
+        held: whether the engine's cache already contains the trajectory's tokens.
     """
 
     number: int
@@ -66,7 +66,7 @@ class _Trunk:
 
 
 class Branching:
-    """Starts the given episodes, and manages the environments and texts that they share.
+    """Starts the given episodes, and manages the environments and cached texts that they share.
 
     Args:
         take_env: returns an idle environment.
@@ -92,10 +92,10 @@ class Branching:
             trunk.shared = holds and trunk.left > 1
 
     def admit(self, start: Start, playing: int) -> bool:
-        """Whether the engine has room to start an episode now, besides `playing` other episodes.
+        """Whether the engine can start an episode while `playing` other episodes are running.
 
-        A held text takes one slot, and held texts may take at most half of all slots. If a text has
-        no room even though no other episode is running, its episodes run without a shared text.
+        A cached text takes one slot, and cached texts may take at most half of all slots. If a text
+        does not fit even though no other episode is running, its episodes do not share it.
         """
         room = self._engine.capacity - playing - self._held
         trunk = self._trunks.get(id(start.before))
@@ -111,8 +111,8 @@ class Branching:
         """Prepare an admitted episode.
 
         Returns:
-            An environment in the state where the episode starts, the observation there, and the id
-            of the held text with which the conversation starts, or None.
+            An environment in the state where the episode starts, the observation in this state, and
+            the id of the cached text with which the conversation starts, or None.
 
         Raises:
             ReplayError: see `Replay`.
@@ -126,7 +126,7 @@ class Branching:
         return env, seen, trunk.number if trunk.held else None
 
     def leave(self, start: Start) -> None:
-        """Record the end of an episode. After a trajectory's last episode, free its text."""
+        """Record the end of an episode. Free a trajectory's cached text after its last episode."""
         trunk = self._trunks[id(start.before)]
         trunk.left -= 1
         if not trunk.left:

@@ -15,8 +15,8 @@ from hgrpo.rollout.engine import Request, RolloutEngine
 # In float32, the log-probs of engine and trainer differ only because of the summation order.
 _TOLERANCE = 1e-3
 _PROBES, _PROBE_TOKENS = 4, 24
-# The check fails if the engine's mean difference from the trainer is more than this many times its
-# mean difference from the untrained policy.
+# Largest permitted ratio of the engine's mean difference from the trainer to the engine's mean
+# difference from the untrained policy.
 _NEARER = 2.0
 
 
@@ -59,8 +59,8 @@ def check_sync(engine: RolloutEngine, policy: Policy, stream: object) -> dict[st
     if base is None:
         return {"sync_max": difference, "sync_base_max": None}
     near, away = (trainer - sampled).abs().mean(), (base - sampled).abs().mean()
-    # If the policy has hardly changed, both differences are rounding errors, and either may be
-    # larger. The factor allows for this.
+    # If the policy has hardly changed, `near` and `away` are only rounding errors, and either may
+    # be larger. The factor allows for this.
     if near > _NEARER * away:
         raise TrainingError(
             "sync canary: the engine's log-probabilities differ by only "

@@ -118,8 +118,8 @@ class Collector:
                     self._close(episode)
                 else:
                     branching.leave(episode.start)
-                # Keep at most `capacity` idle environments. Episodes that start with a forked
-                # environment would otherwise add many more.
+                # Keep at most `capacity` idle environments. Otherwise, the environments forked for
+                # new episodes would accumulate.
                 if len(self._idle_envs) < self.engine.capacity:
                     self._idle_envs.append(episode.env)
                 finished[name] = episode.trajectory

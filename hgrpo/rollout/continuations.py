@@ -17,7 +17,7 @@ COUNTS = ("cf_branches", "cf_replies", "cf_replayed_turns", "cf_tokens")
 
 @dataclass(frozen=True)
 class Point:
-    """The point before a turn of a recorded trajectory; turns count from 0.
+    """The point before a turn of a recorded trajectory; turns are counted from 0.
 
     Attributes:
         stream: start of the name of each continuation's random stream.
@@ -41,7 +41,7 @@ class Continuations:
         The return of a continuation includes the rewards of the replayed turns before its point.
 
         Args:
-            horizon: maximum number of new turns. If None, only the turn cap is the limit.
+            horizon: maximum number of new turns. If None, only the turn cap applies.
 
         Returns:
             The return of every continuation, float64 [len(points), each].

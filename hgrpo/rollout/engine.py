@@ -35,8 +35,8 @@ class Request:
         prefix: all tokens of the conversation so far.
         stream: key of the conversation's random stream. The random number for a token depends on
             this key and the token's position, not on the rest of the batch.
-        text: id of a text that the engine holds (see `HoldsTexts`), or None. `prefix` must be the
-            beginning of this text. Only the first request of a conversation may have a text.
+        text: id of a text that the engine has cached (see `HoldsTexts`), or None. The text must
+            start with `prefix`. Only the first request of a conversation may have a text.
     """
 
     conversation: int
@@ -56,7 +56,7 @@ class Completion:
         embedding: float32 [hidden size], mean of the last layer's hidden states over the previous
             reply's closing token, the observation, and this reply. It does not include this reply's
             closing token, which is processed with the next observation. None if the engine does not
-            compute embeddings, or if the conversation started with a held text.
+            compute embeddings, or if the conversation started with a cached text.
     """
 
     conversation: int
@@ -109,17 +109,17 @@ class RolloutEngine(Protocol):
 class HoldsTexts(Protocol):
     """An engine in which conversations can share the KV cache of a text.
 
-    The engine processes the text once and holds its cache, from which conversations can start. A
-    held text takes the slot of one conversation. Engines with automatic prefix caching do not need
-    this protocol.
+    The engine prefills the text once and keeps its cache. New conversations can start with prefixes
+    of the text. A cached text takes the slot of one conversation. Engines with automatic prefix
+    caching do not need this protocol.
     """
 
     def hold(self, text: int, tokens: list[int]) -> None:
         """Prefill a text whose prefixes new conversations will share.
 
         Raises:
-            RuntimeError: `capacity` conversations and texts are already open.
+            RuntimeError: there are already `capacity` open conversations and cached texts.
         """
 
     def drop(self, text: int) -> None:
-        """Free a text. All conversations that started with it must have been released."""
+        """Free a cached text. All conversations that started with it must have been released."""

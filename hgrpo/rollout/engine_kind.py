@@ -1,4 +1,4 @@
-"""Plug-in interface of rollout engines. The name of an engine is that of its folder here."""
+"""Plug-in interface of rollout engines. Each engine has the name of its folder."""
 
 import pkgutil
 from abc import ABC, abstractmethod

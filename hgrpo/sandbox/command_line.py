@@ -41,7 +41,7 @@ def read_flags(
     Args:
         name: name of the piece, for the help text.
         text: description in the help text.
-        defaults: values of flags that are not given, where they differ from the models' defaults.
+        defaults: default values that replace those of the models, by field.
         skip: fields that have no flag.
 
     Raises:

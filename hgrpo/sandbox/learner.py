@@ -28,7 +28,7 @@ class Adam:
 
     See Kingma and Ba 2015, "Adam: A Method for Stochastic Optimization",
     https://arxiv.org/abs/1412.6980. Adam is elementwise, so one fused pass updates all seeds. An
-    inactive seed's moments are still updated, so its training must not resume.
+    inactive seed's moments are still updated, so the seed must not become active again.
     """
 
     def __init__(self, weights: Tensor, lr: float):

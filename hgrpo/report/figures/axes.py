@@ -1,4 +1,4 @@
-"""Draws the arms that vary one setting: endpoint, and dependence of replies on prompts."""
+"""Plots the endpoint, and how replies depend on prompts, for arms that vary one setting."""
 
 from collections.abc import Mapping, Sequence
 
@@ -74,9 +74,9 @@ def axis_table(
 ) -> pd.DataFrame:
     """One row for each value of the axis.
 
-    Columns: value, method, endpoint with its interval, seeds, and failed, the number of runs
-    stopped by a rule. With `collapse`, each metric in `COLLAPSE` has two more columns with means
-    over seeds: <name>_first before the first update, and <name>_last at the last step.
+    Columns: value, method, endpoint with its interval, seeds, and failed (number of runs stopped
+    by a rule). With `collapse`, each metric in `COLLAPSE` has two more columns with means over
+    seeds: <name>_first before the first update, and <name>_last at the last step.
     """
     greedy = comparison.methods[comparison.methods["temperature"] == 0].set_index("method")
     failed = stops.loc[stops["status"] == _FAILED, "method"].value_counts()

@@ -1,4 +1,4 @@
-"""Draws the agreement of assigners: heat map of correlations, gallery of trajectories."""
+"""Draws figures of the agreement between assigners: correlation heat map, trajectory gallery."""
 
 from collections.abc import Mapping, Sequence
 

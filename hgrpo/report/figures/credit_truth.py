@@ -22,7 +22,7 @@ def policy_name(round: int) -> str:
 
 
 def closest(table: pd.DataFrame) -> Drawing:
-    """Plot each method's correlation with ground truth next to its cost; `table` is truth.csv."""
+    """Plot the cost of each method and its correlation with ground truth; `table` is truth.csv."""
     rounds = sorted(table["round"].unique())
     last = table[table["round"] == rounds[-1]].set_index("method")
     methods = last.drop(index=SHUFFLED)
@@ -71,7 +71,7 @@ def closest(table: pd.DataFrame) -> Drawing:
 
 
 def updates(table: pd.DataFrame) -> Drawing:
-    """Plot each method's cosine with the true update, against the number of groups per update.
+    """Plot the cosine between each method's update and the true one, by groups per update.
 
     `table` has the rows of truth_gradients.csv for one policy.
     """

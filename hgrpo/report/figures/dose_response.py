@@ -70,7 +70,7 @@ def _title(ax: Axes, text: str) -> None:
 
 
 def _unit(table: pd.DataFrame) -> tuple[str, float | None]:
-    """Return the column with the times and, if this is steps, the trajectories per step."""
+    """Return the column to plot, `steps` or `value`, and for `steps` the trajectories per step."""
     times = table[table["measure"] == TRAJECTORIES]
     per_step = (times["value"] / times["steps"]).round(6).unique()
     if len(per_step) != 1 or np.isnan(per_step[0]):

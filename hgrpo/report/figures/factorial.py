@@ -1,4 +1,4 @@
-"""Draws the figure of a factorial: main effects, and interactions with the credit assigner."""
+"""Draws the main effects of a factorial design, and interactions with the credit assigner."""
 
 from collections.abc import Hashable
 

@@ -1,4 +1,4 @@
-"""Draws figures of one policy by bucket of groups: deviations, gradient norms and losses.
+"""Plots one policy's return deviations, gradient norms and losses by bucket of groups.
 
 The figures are named as in RAGEN's script (https://github.com/mll-lab-nu/RAGEN). Unmeasured values
 are drawn as gaps; RAGEN's script draws them as zeros.
@@ -32,7 +32,7 @@ class Measured:
 
     Attributes:
         method, label: name and label of the arm.
-        steps: number of optimiser batches up to the policy.
+        steps: number of optimiser batches on which the policy was trained.
         buckets: rows of buckets.csv, with the column seed.
         groups: rows of groups.csv, with the column seed.
     """
@@ -49,7 +49,7 @@ def policy_name(method: str, steps: int) -> str:
     return f"{method}_step_{steps}"
 
 
-# Title of a panel, and its drawing function, which takes axes, rows and the name of a pass.
+# Title of a panel, and the function that draws it, called with axes, rows and one of `PASSES`.
 _Panel = tuple[str, Callable[[Axes, pd.DataFrame, str], None]]
 
 
@@ -187,7 +187,7 @@ def _lines(component: str, ax: Axes, rows: pd.DataFrame, of_pass: str) -> None:
         lower, upper = (
             seed["coefficient"] * seed[f"corrected_{end}"] for end in ("lower", "upper")
         )
-        # If the estimate is outside its interval, draw the bar only towards the farther end.
+        # If the estimate is outside its interval, draw the error bar on only one side.
         away = np.maximum([seed["weighted"] - lower, upper - seed["weighted"]], 0)
         look = {"color": colour, "marker": "o", "markersize": 3, "elinewidth": 0.8, "alpha": 0.7}
         ax.errorbar(seed["deviation"], seed["weighted"], yerr=away, **look)
@@ -202,7 +202,7 @@ def _bars(component: str, column: str, ax: Axes, rows: pd.DataFrame, of_pass: st
 
 
 def _roots(component: str, column: str, ax: Axes, rows: pd.DataFrame, of_pass: str) -> None:
-    """Draw norms as signed roots of a column of squares, for each seed and for the mean square."""
+    """Draw signed roots of a column of squared norms: of each seed's value, and of their mean."""
     part = rows[rows["component"] == component]
     places = part["bucket"].map(_number)
     means = part.groupby(places)[column].mean()

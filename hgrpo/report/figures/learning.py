@@ -186,7 +186,7 @@ def _curves(
     Args:
         table: means over seeds, from `with_start`.
         runs: rows of single seeds.
-        panels: the axes of the figure, from the top; small panels use the first of them.
+        panels: what to plot in each axes, from the top. Small panels all plot the first entry.
         height: the figure's height in inches, if all arms are on the same axes.
 
     Returns:

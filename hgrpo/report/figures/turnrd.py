@@ -83,9 +83,9 @@ def turnrd(logs: pd.DataFrame, fits: pd.DataFrame, arms: Arms) -> Drawing | None
 def turnrd_table(logs: pd.DataFrame, fits: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     """Long table of means over seeds: method, measure, round, epoch, value, n_seeds.
 
-    A row of a round has epoch 0, and its value is the mean over the round's batches. A row of a fit
-    has the round before the fit; its value belongs to the best model up to this epoch (see
-    `best_so_far`). Epoch 0 is the initial model, and training epochs start at 1.
+    A row of a round has epoch 0, and its value is the mean over the round's batches. In a row of a
+    fit, `round` is the round before the fit, and the value is that of the best model up to this
+    epoch (see `best_so_far`). Epoch 0 of a fit is the initial model; training epochs start at 1.
     """
     parts = [
         _long(logs[logs["method"].isin(methods)].assign(epoch=0), ROUNDS),
@@ -131,7 +131,7 @@ def _long(rows: pd.DataFrame, measures: Mapping[str, str]) -> pd.DataFrame:
 
 
 def _draw(ax: Axes, rows: pd.DataFrame, arm: Arm) -> None:
-    """Plot a line over rounds, or for each fit a line between its round and the next one."""
+    """Plot a line over rounds; for a measure of fits, a line from each fit's round to the next."""
     look = arm.look | {"markersize": 3.5, "linewidth": 1.2}
     if rows["measure"].isin(list(ROUNDS)).all():
         ax.plot(rows["round"], rows["value"], **look)

@@ -1,10 +1,10 @@
 """Attention of rows of different lengths over a KV cache with shared prefixes.
 
-A row can branch from a trunk, which is another row of the cache. The first positions of the trunk
-are then the row's prefix, and its own cache row contains only the suffix. All branches of a trunk
-attend to it in one matrix product. Attention over prefix and suffix is computed separately. The two
-parts are combined by their maximum scores and sums of weights, as in "Hydragen: High-Throughput LLM
-Inference with Shared Prefixes", https://arxiv.org/abs/2402.05099.
+A row is one conversation. It can branch from a trunk, which is another row of the cache. The first
+positions of the trunk are then the row's prefix, and its own cache row contains only the suffix.
+All branches attend to their trunk in one matrix product. Attention over prefix and suffix is
+computed separately. The two parts are combined by their maximum scores and sums of weights, as in
+"Hydragen: High-Throughput LLM Inference with Shared Prefixes", https://arxiv.org/abs/2402.05099.
 """
 
 from collections.abc import Callable, Sequence
@@ -198,8 +198,8 @@ class AttentionGroup:
     Args:
         rows: slot, offset, length and start of each row, see `Row`.
         device: device of the cache.
-        seen: for each new token of all rows in order, the last position that it attends to. None:
-            the token's own position.
+        seen: for each new token of all rows in order, the last position that it attends to. If
+            None, this is the token's own position.
     """
 
     def __init__(

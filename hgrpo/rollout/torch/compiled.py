@@ -116,8 +116,8 @@ def _mix(weights, values, count, out):
 def _attend(q, kv, keys, values, out, rows, queries, cos, sin):
     """Compute `CompiledAttention.attend` for arrays.
 
-    `rows` has (slot, offset, length, start, trunk, shared) for each row. `queries` has the index of
-    each row's first query and the number of its queries, which are those of its last new tokens.
+    For each row, `rows` has (slot, offset, length, start, trunk, shared), and `queries` has (index
+    of the first query, number of queries). A row's queries belong to its last new tokens.
     """
     heads, dim = q.shape[1:]
     share = heads // kv.shape[2]

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from hgrpo.base_model.architecture import PlainConfig
 
 _SUPPORTED = ("qwen2", "llama")
-# With a private mapping, a forked process does not share the parent's cache. This flag does not
-# exist on Windows.
+# With MAP_PRIVATE, a forked process does not share the parent's cache. Windows does not have this
+# flag.
 _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 
@@ -148,7 +148,7 @@ class Decoder:
             raise UserError(f"tensor {min(unknown)!r}: not supported by the torch engine")
 
     def _is_tied(self, weights: Mapping[str, Tensor]) -> bool:
-        """Whether head and embeddings have equal weights. An adapter may have changed only one."""
+        """Whether head and embeddings have equal weights (an adapter may have changed only one)."""
         if not self.config.tie_word_embeddings:
             return False
         head = weights.get("lm_head.weight")
@@ -175,7 +175,7 @@ class Decoder:
         """Process each row's new tokens and return the logits after the last one.
 
         Args:
-            slots: cache row of each row; all different.
+            slots: index of each row in the cache; all different.
             tokens: one or more new tokens of each row.
             starts: position of each row's first new token; earlier positions must be in the cache.
             sums: whether to also return sums of hidden states.
@@ -209,7 +209,7 @@ class Decoder:
         layers = self.config.num_hidden_layers
         # Unless all rows are branches, compute the last layer for all tokens, not only for each
         # row's last token. Rounding depends on the shape, so computing fewer tokens would change
-        # existing rollouts.
+        # the rollouts of existing studies.
         lean = not sums and len(branches) > 0 and all(branches)
         for layer in range(layers - lean):
             x = self._layer(layer, x, attention)

@@ -1,8 +1,8 @@
 """The rollout engine in plain PyTorch.
 
 The KV cache persists across turns. If new conversations with the same prefix start in the same
-step, the prefix is computed once. Conversations that start with a held text reuse its cache, and
-their own slot contains only the suffix. A released conversation frees its slot immediately.
+step, the prefix is computed once. If a conversation starts with a cached text (`HoldsTexts`), its
+own slot contains only the suffix. A released conversation frees its slot immediately.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ class _Row:
         hidden, read: sum of hidden states over the tokens processed since the last finished reply,
             and the number of these tokens.
         cut: whether the reply was truncated and its last token has not been processed yet.
-        branch: the branch from a held text, or None.
+        branch: the branch from a cached text, or None.
     """
 
     slot: int
@@ -76,7 +76,7 @@ class TorchEngine:
         self._rows: dict[int, _Row] = {}
         self._active: dict[int, _Row] = {}
         self._texts: dict[int, int] = {}
-        # Rows of new branches before their first step, by id of the text and length of the prefix.
+        # Rows of new branches until their first step, by (id of the text, length of the prefix).
         self._fresh: dict[tuple[int, int], _Row] = {}
         self._free = list(range(self.capacity))
 
@@ -174,7 +174,7 @@ class TorchEngine:
             fed.append(row)
         branches = any(row.branch for row in fed)
         if branches:
-            # Rows with the same held text must be adjacent.
+            # Rows with the same cached text must be adjacent.
             fed.sort(key=lambda row: (row.branch.slot if row.branch else -1, row.slot))
         logits, sums = self._decoder.forward(
             [row.slot for row in fed],

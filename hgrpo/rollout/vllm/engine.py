@@ -39,7 +39,7 @@ _CUT = "length"
 
 
 class VllmEngine:
-    """A `RolloutEngine` based on vLLM. The seed of a reply depends on its stream and position.
+    """A `RolloutEngine` based on vLLM. Replies are seeded by random stream and position.
 
     The engine cannot pool hidden states; assigners compute embeddings with the trainer's model.
     """
@@ -146,7 +146,7 @@ class VllmEngine:
 
 
 def _untied(weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
-    """Yield all weights. Without an output projection, also yield the embeddings as projection."""
+    """Yield all weights. If embeddings are tied, also yield them as the output projection."""
     yield from weights.items()
     if _HEAD not in weights:
         yield _HEAD, weights[_EMBEDDING]
@@ -174,8 +174,8 @@ def _start(
 
     on_cpu = current_platform.is_cpu()
     if on_cpu:
-        # Without this setting, vLLM would compile its function for token ranks. Ranks are not used
-        # here, and compilation takes half a minute and requires a C++ compiler.
+        # Without this setting, vLLM would compile the function that ranks tokens. The ranks are not
+        # used here, and compilation takes half a minute and requires a C++ compiler.
         torch.compiler.set_stance("force_eager")
     shared = torch.distributed.is_available() and torch.distributed.is_initialized()
     untied = copy.deepcopy(architecture)
@@ -192,8 +192,8 @@ def _start(
             max_model_len=max_length,
             max_num_seqs=capacity,
             enable_prefix_caching=True,
-            # With chunked prefill, vLLM would reset the reply's random generator. This would change
-            # samples, and it fails for a CPU generator.
+            # With chunked prefill, vLLM would reset the reply's random generator. The reset would
+            # change samples, and it fails for a CPU generator.
             enable_chunked_prefill=False,
             block_size=_CPU_BLOCK if on_cpu else None,
             gpu_memory_utilization=settings.gpu_memory_utilization,
