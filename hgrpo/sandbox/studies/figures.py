@@ -105,7 +105,7 @@ def _curve(ax: Axes, seeds: pd.DataFrame, colour: str, line: str, marker: str) -
 
 
 def _over_seeds(seeds: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
-    """Mean and standard error over seeds for each place, indexed by the mean x of these seeds."""
+    """Mean and standard error over seeds at each place. The index is the mean of x over seeds."""
     at = seeds.groupby("place")
     mean, error = at["value"].mean(), at["value"].sem().fillna(0.0)
     x = at["x"].mean()
