@@ -85,7 +85,7 @@ def parse_overrides(
 
 
 def of_files(overrides: Mapping[str, object]) -> tuple[dict, dict[str, dict]]:
-    """Split overrides into those of the study's file and, by section, those of other files."""
+    """Separate overrides of the study's file from those of other files, grouped by section."""
     study, files = {}, {}
     for key, value in flat(overrides).items():
         for name, each in _dotted(key, value).items():

@@ -74,7 +74,7 @@ def _of_tasks(study: "Study", name: str) -> Iterator[str]:
 
 
 def _of_length(study: "Study", name: str) -> Iterator[str]:
-    """Yield messages about keys that require an unused panel, or more steps than the run has."""
+    """Yield messages about keys that require validation, or more steps than the run has."""
     stops, training = study.training[name].stops, study.training[name]
     if stops.low_validation and not study.config.evaluation.validate_trained:
         yield (

@@ -78,7 +78,7 @@ def _compared(settings: RlSettings, rollout: Rollout, uncharged: Tensor) -> Roll
 def _expected(
     settings: RlSettings, task: Task, policy: Policy, weights: Tensor, questions: Questions
 ) -> Tensor | None:
-    """E[R | input] without noise, or None. Sum over outputs only if `baseline` is "exact"."""
+    """E[R | input] without noise, or None. With `baseline: exact`, it can be a sum over outputs."""
     if settings.baseline == "exact":
         return expected_rewards(task, policy, weights, questions)
     return None if settings.reward_noise else task.stated(policy, weights, questions)
