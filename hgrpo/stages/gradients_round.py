@@ -184,7 +184,7 @@ def _set_up(settings: Settings, job: Job, paths: Paths, inputs: "RoundInputs") -
 def _measure(after: "Round", prepared: "Prepared", config: GradientsConfig) -> dict[str, "Pass"]:
     """Inner products between the gradients of groups, before and after the rollout filter.
 
-    If the filter keeps or drops only whole groups, the gradients are not computed again.
+    If the filter only keeps or drops whole groups, the gradients before the filter are reused.
     """
     import numpy as np
 

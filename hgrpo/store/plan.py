@@ -172,7 +172,7 @@ class Plan:
         return Planned(stage, job, key, folder, inputs, outputs)
 
     def _extras(self, files: Files) -> dict[str, str | list[str]]:
-        """Optional inputs of a job. They are used only if all of them already exist."""
+        """Optional inputs of a job, or {} unless all of them already exist."""
         try:
             stored = self._all_stored(files)
         except UserError:  # the study has no job that makes them

@@ -73,7 +73,7 @@ def _curves(study: str, spec: FigureSpec, arms: Mapping[str, ArmRows]) -> Drawin
 
 
 def _run(rows: pd.DataFrame, x: str, column: str) -> pd.DataFrame:
-    """Points of a curve over a run: one row per evaluation of a seed that logs both columns.
+    """Points of a curve over a run: one row per seed and evaluation that logs `x` and `column`.
 
     The columns are seed, place (index of the evaluation within the seed), x and value.
     """
