@@ -18,7 +18,7 @@ Columns = dict[str, Tensor]
 
 
 class ArmTrainer(ABC):
-    """Trains one arm with all its seeds in one tensor program.
+    """Trains one arm. All of its seeds are batched along the first axis of tensors.
 
     `rows` is the log, with one row per evaluation and seed. `learners` maps names to learners.
     """

@@ -125,7 +125,7 @@ class Paths:
 def from_study(study: "Study", method: str | None = None) -> dict:
     """The reference's rollout settings, and the credit settings of every arm that is compared."""
     reference = study.config.reference
-    # If the run excludes the reference, this stage cannot run, but its rule still needs settings.
+    # Without the reference, this stage cannot run, but its Snakemake rule still needs settings.
     training = study.training.get(reference, study.config.training)
     return {
         **playing(study),

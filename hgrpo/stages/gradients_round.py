@@ -154,7 +154,7 @@ def settings_read(settings: Settings) -> dict:
 
 
 def _set_up(settings: Settings, job: Job, paths: Paths, inputs: "RoundInputs") -> "Round":
-    """Set up a round that starts from the policy, and warm up its critic if untrained."""
+    """Set up a round that starts from the policy. If its critic is untrained, warm it up."""
     from hgrpo.learning.checkpoints import Checkpoints, resume_key
     from hgrpo.learning.round import RoundId
     from hgrpo.learning.scratch import job_scratch
@@ -184,7 +184,7 @@ def _set_up(settings: Settings, job: Job, paths: Paths, inputs: "RoundInputs") -
 def _measure(after: "Round", prepared: "Prepared", config: GradientsConfig) -> dict[str, "Pass"]:
     """Inner products between the gradients of groups, before and after the rollout filter.
 
-    If the filter keeps or drops only whole groups, the gradients are not computed again.
+    If the filter only keeps or drops whole groups, the gradients before the filter are reused.
     """
     import numpy as np
 

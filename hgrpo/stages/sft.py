@@ -37,7 +37,7 @@ OUTPUTS = {"log": "train_log.json", "summary": "summary.json"}
 # Two cores, because all runs wait for this stage.
 RESOURCES = {"mem_mb": 2500, "threads": 2}
 USES: tuple[str, ...] = ()
-# Minimum time between checkpoints; with a tiny model, saving one takes as long as several steps.
+# Minimum time between checkpoints. Saving a tiny model takes as long as several steps.
 _SAVE_EVERY_S = 30.0
 
 
@@ -216,7 +216,7 @@ def _examples(settings: Settings, paths: Paths, policy: "Policy") -> _Data:
     if not train or not validation:
         raise UserError(
             f"{paths.expert}: {len(demonstrations)} trajectories are too few for a validation set: "
-            f"sft.validation_share: {sft.validation_share} gives {len(train)} for training and "
+            f"`sft.validation_share: {sft.validation_share}` leaves {len(train)} for training and "
             f"{len(validation)} for validation; add trajectories or change the share"
         )
     return _Data(train, validation, too_long)

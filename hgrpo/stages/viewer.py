@@ -31,7 +31,7 @@ JOB: tuple[str, ...] = ()
 OUTPUTS = {"page": "index.html"}
 RESOURCES = "report"
 USES: tuple[str, ...] = ()
-# Within these limits, filtering in a browser is instant, and the page can be sent by e-mail.
+# With these limits, the page's filters respond instantly, and it can be sent by e-mail.
 _MOST = 500
 _MOST_BYTES = 16_000_000
 

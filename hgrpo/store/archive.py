@@ -123,7 +123,7 @@ def _files(entry: Path) -> set[str]:
 
 
 def _read(entry: Path) -> dict:
-    """Read the record of an unpacked job; raise an error if key or files do not match it."""
+    """Read the record of an unpacked job. Raise an error if its key or files do not match it."""
     made = validate(Record, json.loads((entry / MADE).read_bytes()), entry.name).model_dump()
     if _files(entry) != {*made["files"], MADE}:
         raise ValueError(f"{entry.name}: the files do not match made.json")

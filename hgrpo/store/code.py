@@ -2,9 +2,9 @@
 
 Snakemake only compares a stage's shell command, so it cannot detect an edit in a Python module. The
 hash covers the modules of the job's stage, environment, engine, credit assigners and update rule.
-It also covers all modules of this checkout that these modules import, also inside functions, and
-the data files in their packages. A game's `assets.py` and `expert.py` are included only for stages
-that generate tasks or run the expert.
+It also covers all modules of this checkout that these modules import, at the top level or inside
+functions, and the data files in their packages. A game's `assets.py` and `expert.py` are included
+only for stages that generate tasks or run the expert.
 """
 
 import ast
@@ -22,8 +22,8 @@ from hgrpo.formulas import kinds as rule_kinds
 from hgrpo.stages.order import load
 
 PACKAGE = Path(__file__).resolve().parent.parent
-# These modules are excluded. They affect a job only through its settings and inputs, only record
-# where a job ran, or are not used by any job.
+# Modules that are not hashed. They affect a job only through its settings and inputs, only record
+# on which machine it ran, or are not used by any job.
 _SKIPPED = {f"hgrpo.stages.{name}" for name in ("comparison", "files", "order", "paths")}
 _SKIPPED |= {"hgrpo.provenance", "hgrpo.games.gym"}
 # Modules of a game that are not needed to play it. Stages that use such a module list it in USES.

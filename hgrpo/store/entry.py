@@ -1,4 +1,4 @@
-"""The folder of a finished job in the store: the job's record, and links to the folder."""
+"""Records of finished jobs in the store, and links in results/<study> to their folders."""
 
 import contextlib
 import datetime
@@ -100,7 +100,7 @@ def take_equal(job: Mapping, entry: Path) -> bool:
 
 
 def record(job: Mapping, entry: Path, began: float) -> None:
-    """Write made.json, with a job's key and inputs, the hashes of its files, and time and machine.
+    """Write made.json: key, inputs, hashes of the output files, and time and machine of the run.
 
     Args:
         job: the content of job.json.
@@ -129,7 +129,7 @@ def note_contents(made: Mapping) -> None:
 
 
 def contents(job: Mapping, unpacked: Path = STORE) -> str | None:
-    """Hash a job with its inputs' contents instead of their keys; None if an input is missing.
+    """Hash a job's settings, code and input contents; None if an input is missing.
 
     Inputs that are not in the folder `unpacked` are read from the store.
 

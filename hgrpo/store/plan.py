@@ -137,7 +137,7 @@ class Plan:
         return [each for each in self.jobs() if each in reached]
 
     def stored(self, path: str) -> str:
-        """Path in the store of the file with the path `path` relative to results/<study>.
+        """Convert a path relative to results/<study> to the path of the same file in the store.
 
         Raises:
             UserError: no job of the study makes the file.
@@ -172,7 +172,7 @@ class Plan:
         return Planned(stage, job, key, folder, inputs, outputs)
 
     def _extras(self, files: Files) -> dict[str, str | list[str]]:
-        """Optional inputs of a job. They are used only if all of them already exist."""
+        """Optional inputs of a job, or {} unless all of them already exist."""
         try:
             stored = self._all_stored(files)
         except UserError:  # the study has no job that makes them
@@ -195,7 +195,7 @@ class Plan:
 
     @functools.cached_property
     def _makers(self) -> dict[str, tuple[str, *tuple[str | int, ...]]]:
-        """Map each folder of a round, and each file of a one-job stage, to arguments of `find`."""
+        """Map folders (stages with several jobs) or files (other stages) to arguments of `find`."""
         makers = {}
         for stage in STAGES:
             folder = load(stage).FOLDER
@@ -211,7 +211,7 @@ class Plan:
         return json.loads(as_json(load(stage).from_study(self.study, method)))
 
     def _parts(self, stage: str, method: str | None) -> dict:
-        """The part of `preimage` that is the same for all jobs of a stage and arm."""
+        """The entries of `preimage` that are the same for all jobs of a stage and arm."""
         settings = self.settings(stage, method)
         return {
             "settings": settings_digest(settings),
@@ -266,8 +266,8 @@ def flat(files: Files) -> list[str]:
 def user_digest(study: Study, stage: str, results: Path) -> str | None:
     """Digest of the user's files that a stage reads; None if the stage reads none.
 
-    If the files are missing, the digest that the stage recorded in `results` is returned. Finished
-    results can therefore be copied without the user's games or model, and no job runs again.
+    If the files are missing, return the digest that the stage recorded in `results`. Results can
+    therefore be copied to a machine without the user's files, and no finished job runs again there.
     """
     if stage in ("assets", "expert"):
         name = {"assets": "assets/manifest.json", "expert": "expert/summary.json"}[stage]
@@ -276,7 +276,7 @@ def user_digest(study: Study, stage: str, results: Path) -> str | None:
         except (UserError, OSError):
             return _recorded(results / name, "user_files")
     if stage == "base" and study.model.path is not None:
-        # This import requires packages for weights, which other studies do not need.
+        # Imported here, because most studies do not need the packages that read weights.
         from hgrpo.base_model.digest import source_digest
 
         return source_digest(study.model.path, results / "base")

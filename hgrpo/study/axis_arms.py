@@ -82,7 +82,7 @@ def check_axes(axes: Mapping[str, Axis], arms: Mapping[str, Mapping], where: str
 def _compared(axis: str, settings: Axis) -> list[tuple[str, str, str]]:
     """Pairs of arms to check, each with the only key in which the two arms may differ."""
     first = next(value for value in settings.values if not settings.is_without(value))
-    # If an arm sets the section to null, the arms may differ in all keys of the section.
+    # If an arm sets the key's section to null, all keys of this section may differ.
     return [
         (
             arm_name(axis, first),
@@ -99,8 +99,8 @@ def shared_points(
 ) -> dict[str, str]:
     """Map every arm of an axis to the arm that is run instead, or to itself.
 
-    Identical arms are run only once: as a method in the study's file if it is identical, or else as
-    the arm of the first axis.
+    Of several identical arms, only one is run: a method in the study's file if there is one, and
+    otherwise the arm of the first axis.
 
     Args:
         axes: the study's axes by name.

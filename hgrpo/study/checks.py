@@ -101,7 +101,7 @@ def _check_gates(study: "Study", path: Path) -> None:
     gated = [gate.arm for gate in config.evaluation.gates]
     if config.reference in gated:
         raise UserError(f"{path}: evaluation.gates: {config.reference} is the reference itself")
-    # If the command line changed the arms, gates of missing arms are allowed. They stay undecided.
+    # If the command line changed the arms, gates of missing arms are allowed and stay undecided.
     if not _has_other_arms(study):
         _check_known("evaluation.gates", gated, [*config.methods, *config.variants], path)
 
@@ -140,19 +140,19 @@ def _check_gradients(study: "Study", path: Path) -> None:
     _check_played(study, path, "gradients", gradients.after_rounds)
     if gradients.with_validation and not study.config.evaluation.validate_trained:
         raise UserError(
-            f"{path}: gradients.with_validation: requires evaluation.validate_trained: true, to "
-            "evaluate trained policies on the validation panel"
+            f"{path}: gradients.with_validation: requires `evaluation.validate_trained: true`, "
+            "because trained policies must be evaluated on the validation panel"
         )
     for name, method in study.methods.items():
         if method.train and method.objective.rule not in ("PPOClip", "DualClip"):
             raise UserError(
-                f"{path}: gradients: {name} has objective.rule: {method.objective.rule}, but the "
+                f"{path}: gradients: {name} has `objective.rule: {method.objective.rule}`, but the "
                 "analysis supports only PPOClip and DualClip; remove the arm"
             )
     if gradients.groups > tasks:
         raise UserError(
             f"{path}: gradients.groups: {gradients.groups} tasks requested, but env "
-            f"{study.config.env!r} has panels.analysis: {tasks}"
+            f"{study.config.env!r} has `panels.analysis: {tasks}`"
         )
 
 

@@ -85,7 +85,7 @@ def parse_overrides(
 
 
 def of_files(overrides: Mapping[str, object]) -> tuple[dict, dict[str, dict]]:
-    """Split overrides into those of the study's file and, by section, those of other files."""
+    """Separate overrides of the study's file from those of other files, grouped by section."""
     study, files = {}, {}
     for key, value in flat(overrides).items():
         for name, each in _dotted(key, value).items():
@@ -159,7 +159,7 @@ def _typed(value: object, key: str, kinds: Sequence[object]) -> object:
     is_list = any(get_origin(kind) is list for kind in kinds)
     if is_list and not isinstance(value, list | tuple) and not str(value).startswith("["):
         return [part for part in re.split(r"[,\s]+", str(value)) if part]
-    # Do not parse a value of type str as YAML, because a sentence may look like a section.
+    # Do not parse a value of type str as YAML, because text with a colon would become a section.
     is_text = bool(kinds) and {*kinds} <= {str, NoneType} and value != "null"
     if not isinstance(value, str) or (is_text and not value.startswith(("'", '"'))):
         return value
@@ -186,7 +186,7 @@ def _kinds(annotation: object) -> list:
 
 
 def changes(before: Mapping, after: Mapping) -> dict[str, object]:
-    """Map each dotted key whose value differs between the two mappings to its value in `after`."""
+    """Return the values in `after` that differ from those in `before`, by dotted key."""
     differences: dict[str, object] = {}
     for key in sorted({*before, *after}):
         old, new = before.get(key), after.get(key)

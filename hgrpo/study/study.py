@@ -104,7 +104,7 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
     except UserError as error:
         if not typed and not of_named:
             raise
-        # If the error does not depend on the overrides, this call raises it for the file alone.
+        # If the file is invalid even without overrides, raise an error that does not mention them.
         _load_study(path, {}, {})
         where = f"command line: {path} with {', '.join({**typed, **of_named})} overridden:"
         lines = [line.replace(f"{path}:", where, 1) for line in str(error).splitlines()]
@@ -141,7 +141,7 @@ def _load_study(path: Path, typed: Mapping, of_named: Mapping) -> Study:
     made |= {f"axes.{axis}": axis_arms[axis].values() for axis in typed.get("axes", ())}
     _check_readers(of_named, made, config.methods)
     if config.axes and "methods" in typed:
-        # Record this override even if the list is unchanged, because no arms of axes are added.
+        # Record this override even if the list is unchanged: it also excludes the arms of axes.
         overridden["methods"] = config.methods
     methods, training = ({name: arms[name][k] for name in config.methods} for k in (0, 1))
     study = Study(config, env, model, methods, training, overridden, axis_arms)

@@ -74,7 +74,7 @@ def _of_tasks(study: "Study", name: str) -> Iterator[str]:
 
 
 def _of_length(study: "Study", name: str) -> Iterator[str]:
-    """Yield messages about keys that require an unused panel, or more steps than the run has."""
+    """Yield messages about keys that require validation, or more steps than the run has."""
     stops, training = study.training[name].stops, study.training[name]
     if stops.low_validation and not study.config.evaluation.validate_trained:
         yield (
@@ -90,7 +90,7 @@ def _of_length(study: "Study", name: str) -> Iterator[str]:
             f"training.critic.warmup_steps: {warmup}: {name} has only {steps} steps in total, so "
             "its policy would not be trained"
         )
-    # The first `window` steps give the baseline. Only `window` later steps can then stop the run.
+    # The first `window` steps define the baseline. To stop, the rule needs `window` more steps.
     collapse = stops.reward_collapse
     if collapse and 2 * collapse.window > steps:
         yield (

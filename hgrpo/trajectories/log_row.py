@@ -1,15 +1,13 @@
-"""Columns of the training log that several modules use: totals of play, and collapse metrics.
+"""Columns of the training log that several modules use: totals and collapse metrics.
 
-The totals include all rollouts, also those added by dynamic sampling, and the continuations played
-for credit. A continuation counts as one trajectory, with only its new replies but all tokens of its
-sequence.
-
-This module does not import torch.
+The totals of trajectories, replies and tokens include rollouts added by dynamic sampling, and
+continuations played for credit. For a continuation, only the new replies are counted, but all
+tokens of its sequence, including replayed turns. This module does not import torch.
 """
 
 from collections.abc import Mapping, Sequence
 
-# Collapse metrics are computed over the first turns, or over one random turn of each trajectory.
+# Collapse metrics are computed over the first turn, or one random turn, of each trajectory.
 FIRST, ANY = "first_turn", "any_turn"
 _PREFIX = "collapse"
 

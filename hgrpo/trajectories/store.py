@@ -46,7 +46,7 @@ SEQUENCES = pa.schema(
 
 
 def turn_table(trajectories: Sequence[Trajectory], round_index: int, step: int) -> pa.Table:
-    """Create a table with one row per turn, in the order of the trajectories; see `TURNS`."""
+    """Create a table with one row per turn, in the order of `trajectories`; see `TURNS`."""
     rows = [
         _place(trajectory, round_index, step)
         | {"turn": index, "rollout": trajectory.rollout}
@@ -58,7 +58,7 @@ def turn_table(trajectories: Sequence[Trajectory], round_index: int, step: int) 
 
 
 def sequence_table(trajectories: Sequence[Trajectory], round_index: int, step: int) -> pa.Table:
-    """Create a table with one row per trajectory, in the same order; see `SEQUENCES`."""
+    """Create a table with one row per trajectory, in the given order; see `SEQUENCES`."""
     rows = [
         _place(trajectory, round_index, step)
         | {name: vars(trajectory)[name] for name in OF_TRAJECTORY}

@@ -19,7 +19,7 @@ RULES = kinds.of_piece("opd")
 
 @dataclass(frozen=True)
 class PhaseOfRun:
-    """A run and the loss of one of its phases, as input for checks of the loss's requirements."""
+    """A run and the loss of one of its phases. The checks in `NEEDS` take this pair as input."""
 
     run: "OpdSettings"
     rule: Rule
@@ -118,7 +118,7 @@ class OpdSettings(ArmSettings, TransformerSettings):
         )
 
     def unmet(self) -> list[str]:
-        """Messages about unmet requirements that are allowed; raise ValueError for all others."""
+        """Describe unmet requirements. If one of them is not allowed, raise ValueError instead."""
         return [
             note
             for phase in self.phases

@@ -30,12 +30,12 @@ class Examiner:
     policy: SequencePolicy
     seeds: Sequence[int]
     group_size: int
-    # Whether to draw new inputs for every evaluation, as the original does.
+    # Whether to draw new inputs for every evaluation, as the original sandbox does.
     draws_inputs: bool = False
 
     @torch.no_grad()
     def examine(self, weights: Tensor, view: View, step: int) -> dict[str, Tensor]:
-        """Columns [S] of the log for the student or the teacher, with the names of the original.
+        """Columns [S] of the log for the student or teacher, named as in the original sandbox.
 
         `entropy` is the mean entropy per token of the greedy rollout, in nats. `sampled_reward` is
         the probability of a right answer. `predicted_mixed_rate` is the probability that not all

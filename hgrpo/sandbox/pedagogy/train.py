@@ -95,7 +95,7 @@ class Trainer(ArmTrainer):
     def _explore(self, view: View, part: int) -> Columns:
         """Update a policy on its own rollouts. The teacher's rewards are replaced by `lesson`."""
         s = self.settings
-        # The random stream is the same for student and teacher, so all arms use the same inputs.
+        # Student and teacher share the random stream, so inputs do not depend on who is trained.
         batch = self.sample(view, (self.step, part), s.groups, s.group_size)
         metrics: Columns = {}
         if view == "teacher":

@@ -78,7 +78,7 @@ def _compared(settings: RlSettings, rollout: Rollout, uncharged: Tensor) -> Roll
 def _expected(
     settings: RlSettings, task: Task, policy: Policy, weights: Tensor, questions: Questions
 ) -> Tensor | None:
-    """E[R | input] without noise; None if unknown. `baseline: exact` allows a sum over outputs."""
+    """E[R | input] without noise, or None. With `baseline: exact`, it can be a sum over outputs."""
     if settings.baseline == "exact":
         return expected_rewards(task, policy, weights, questions)
     return None if settings.reward_noise else task.stated(policy, weights, questions)
@@ -146,7 +146,7 @@ def _marked(mode: str, task: Task, questions: Questions, actions: Tensor) -> Ten
 
 
 def false_rates(rewards: Tensor, clean: Tensor, right: Tensor) -> dict[str, Tensor]:
-    """Shares [S] of wrong samples whose reward was raised, and of right samples with a lowered one.
+    """Shares [S] of wrong samples with raised rewards, and of right samples with lowered rewards.
 
     Args:
         right: bool [S, N, K].

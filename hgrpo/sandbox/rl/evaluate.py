@@ -16,8 +16,8 @@ from hgrpo.sandbox import draws
 from hgrpo.sandbox.policies import Inputs, Policy, Sampled
 from hgrpo.sandbox.rl.tasks.task import Task, can_list, output_count
 
-# Numbers of outputs per forward pass, summed over seeds, so that a pass fits into the CPU cache.
-# Enumerated outputs share most of their tokens, so a pass may have more of them.
+# Outputs per forward pass, summed over seeds, so that a pass fits into the CPU cache. The limit is
+# higher for enumerated outputs, because they share most of their tokens.
 _DRAWN_AT_ONCE = 1280
 _LISTED_AT_ONCE = 10_000
 # Maximum number of (input, output) pairs for exact expectations.
@@ -105,7 +105,7 @@ class Examiner:
         return self._of_first(self.questions(0).inputs)
 
     def _of_first(self, inputs: Tensor) -> list[Inputs]:
-        """The initial policy's log-probs of all outputs, or the results of its `read`, by pass."""
+        """The initial policy's log-probs if outputs are enumerated, else its results of `read`."""
         parts = self._parts(inputs)
         if self.lists_outputs:
             return [torch.cat([self.policy.listed(self.first, some).table for (some,) in parts], 1)]

@@ -20,7 +20,7 @@ class Supply:
     def __init__(self, settings: RlSettings):
         self.settings = settings
         self.kept: list[Rollout] = []
-        # Number of training batches so far, by seed and age of the batch, [S, room].
+        # Number of batches used for training so far, by seed and age of the batch, [S, room].
         self.trained = torch.zeros(len(settings.seeds), self._room, dtype=torch.int64)
 
     @property

@@ -68,7 +68,7 @@ class Trainer(PolicyTrainer):
         for _ in range(s.inner_epochs - 1):
             self._update(batch)
         if diagnosed:
-            # Without delay and replay, ratios are 1 until the first update on a batch.
+            # Without delay and replay, importance ratios are 1 until the first update on a batch.
             metrics |= ratio_columns(self.rule, self._look(batch))
         update = self._update(batch)
         if before:
@@ -79,7 +79,7 @@ class Trainer(PolicyTrainer):
         self.step += 1
 
     def examine(self) -> Columns:
-        """Scores of the policy, costs, and the step at which each seed stopped (-1: not yet)."""
+        """Evaluation columns, costs so far, and the step at which each seed stopped (or -1)."""
         s = self.settings
         sampled = s.batch_size * torch.where(self.stopped < 0, self.step, self.stopped + 1)
         calls = s.group_size * self.task.horizon if self.rule.candidates else 1

@@ -73,7 +73,7 @@ def _curves(study: str, spec: FigureSpec, arms: Mapping[str, ArmRows]) -> Drawin
 
 
 def _run(rows: pd.DataFrame, x: str, column: str) -> pd.DataFrame:
-    """Points of a curve over a run: one row per evaluation of a seed that logs both columns.
+    """Points of a curve over a run: one row per seed and evaluation that logs `x` and `column`.
 
     The columns are seed, place (index of the evaluation within the seed), x and value.
     """
@@ -105,7 +105,7 @@ def _curve(ax: Axes, seeds: pd.DataFrame, colour: str, line: str, marker: str) -
 
 
 def _over_seeds(seeds: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
-    """Mean and standard error over seeds for each place, indexed by the mean x of these seeds."""
+    """Mean and standard error over seeds at each place. The index is the mean of x over seeds."""
     at = seeds.groupby("place")
     mean, error = at["value"].mean(), at["value"].sem().fillna(0.0)
     x = at["x"].mean()

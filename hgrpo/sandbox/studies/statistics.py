@@ -212,9 +212,9 @@ def _difference(
 ) -> tuple[np.ndarray, float]:
     """Value of `arm` minus `against` for each seed, [S], and the share of seeds without a time.
 
-    Times to a threshold are cut off at a common horizon, as is a number in `against`. Two seeds
-    that never reach the threshold therefore differ by 0. The share counts the seeds that do not
-    reach the threshold. It is 0 for metrics without a threshold.
+    Times to a threshold and a number in `against` are cut off at a common horizon. Two seeds that
+    never reach the threshold therefore differ by 0. The share is the fraction of seeds that do not
+    reach the threshold, and 0 for metrics without a threshold.
     """
     mine = measure(rows[pair.arm], metric, pair.arm)
     if isinstance(pair.against, float):

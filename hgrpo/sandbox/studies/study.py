@@ -83,7 +83,7 @@ class Metric(Strict):
 
     @property
     def key(self) -> str:
-        """The metric's key in `published`: `column` if the metric is a last value, else `text`."""
+        """The metric's key in `published`: `column` for a last value, `text` for other metrics."""
         return self.column if self.is_last else self.text
 
 
@@ -158,7 +158,7 @@ class FigureSpec(Strict):
 
 
 class Inference(Strict):
-    """A conclusion of the original sandbox. The study's pairs with the key `said` test it."""
+    """A conclusion of the original sandbox, which is tested by the study's pairs with `said`."""
 
     number: int = Field(ge=1)
     said: str

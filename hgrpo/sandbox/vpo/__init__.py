@@ -1,1 +1,1 @@
-"""The piece vpo: a policy emits sets of answers with two rewards each. Slots receive the credit."""
+"""The piece vpo: a policy emits sets of answers with two rewards each. Credit is per slot."""

@@ -25,7 +25,7 @@ from hgrpo.sandbox.vpo.set_metrics import (
     worst_regret,
 )
 
-# Numbers k of answers over which metrics are computed; the answers may come from several sets.
+# Values of k in the metrics `*_at_k`. The k answers may come from several sets.
 _POOLS = (1, 3, 9)
 _REFERENCE_SETS = 12
 
@@ -37,7 +37,7 @@ class Examiner:
     task: ParetoFront
     policy: SetPolicy
     seeds: Sequence[int]
-    # Whether to estimate the original's columns from samples instead of computing them exactly.
+    # Whether columns of the original sandbox are estimated from samples instead of exact.
     samples: bool = False
 
     @torch.no_grad()

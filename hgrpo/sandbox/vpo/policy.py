@@ -25,7 +25,7 @@ class SetPolicy:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        # The slots' weights are drawn last, so that all other initial weights do not depend on the
+        # Draw the slots' weights last, so that the other initial weights do not change with the
         # number of slots.
         return (
             Part("prompts", (self.prompts, self.hidden), "normal"),

@@ -28,8 +28,8 @@ def hypervolume(vectors: Tensor) -> Tensor:
 def worst_regret(vectors: Tensor, available: Tensor) -> Tensor:
     """Maximum over w of the best w . r of all answers minus the best w . r in the set, float [...].
 
-    Between two weights at which answers tie, the difference is linear in w. The maximum is
-    therefore at such a weight.
+    The difference is piecewise linear in w. Its slope only changes at weights where two answers
+    tie, so the maximum is at one of these weights or at an end of the range.
     """
     places = crossings(available)
     return (envelope(available, places) - envelope(vectors, places)).amax(-1)

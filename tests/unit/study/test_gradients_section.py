@@ -18,7 +18,7 @@ from hgrpo.study.study import load_study
         ({"groups": 129}, "gradients.groups: 129 tasks requested, but env 'sokoban-analysis' has"),
         (
             {"with_validation": True},
-            "gradients.with_validation: requires evaluation.validate_trained",
+            "gradients.with_validation: requires `evaluation.validate_trained: true`",
         ),
         ({"groups": 10}, "10 groups are too few for 6 buckets of at least two groups"),
     ],

@@ -5,10 +5,11 @@ t:
 
 - The token objective is the mean over t of E[KL_t]. Prefixes are sampled from p, but the gradient
   does not flow through the sampling. OPDReverseKL uses this objective.
-- The sequence objective is KL(p(y | x) || q(y | x)) = E[sum over t of KL_t], with full gradient.
+- The sequence objective is KL(p(y | x) || q(y | x)) = E[sum over t of KL_t]. Its gradient also
+  flows through the sampling of prefixes.
 
-Each estimator is unbiased for the gradient of its own objective. The first three estimators have
-the same names as in the original.
+Each estimator is unbiased for the gradient of its own objective. The names of the first three are
+those of the original sandbox.
 """
 
 from collections.abc import Callable

@@ -23,7 +23,7 @@ _MOST_PAIRS = 10_000
 
 @dataclass(frozen=True)
 class Batches:
-    """`count` batches of `size` rollouts each; `name` selects the random stream."""
+    """A request for `count` batches of `size` rollouts each. `name` selects the random stream."""
 
     name: str
     count: int

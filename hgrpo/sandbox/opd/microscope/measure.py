@@ -20,7 +20,7 @@ from hgrpo.sandbox.opd.microscope.settings import MicroscopeSettings
 from hgrpo.sandbox.opd.tasks import DistillTask
 from hgrpo.sandbox.policies import Policy, SequencePolicy
 
-# Batches that estimate the exact gradient are larger than other batches by this factor.
+# Factor by which batches used to estimate the exact gradient are larger than other batches.
 _LARGER = 8
 
 Row = dict[str, float | int | str]
@@ -112,7 +112,7 @@ def scatter(each: Tensor) -> float:
 
 
 def original(losses: Tensor, each: Tensor, direction: Tensor) -> dict[str, float]:
-    """The original's columns: statistics of the loss, projected gradient and gradient norm."""
+    """Mean and spread of losses, projected gradients and norms, as in the original sandbox."""
     projections, norms = each @ direction, each.norm(dim=1)
     return {
         "loss_mean": float(losses.mean()),

@@ -39,7 +39,7 @@ class MicroscopeSettings(TransformerSettings):
         return []
 
     def at(self, horizon: int) -> OpdSettings:
-        """Settings of the task whose sequences have the length `horizon`."""
+        """Settings of the task with sequences of length `horizon`."""
         return OpdSettings(
             vocab_size=self.vocab_size,
             seq_len=horizon,

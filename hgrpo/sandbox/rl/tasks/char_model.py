@@ -71,7 +71,7 @@ def char_model(settings: RlSettings, codes: Tensor, vocabulary: int) -> NextToke
 
 
 def windows(codes: Tensor, begins: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """Contexts [S, N, size] from the offsets `begins` [S, N] on, and the next codes [S, N, 1]."""
+    """Contexts [S, N, size] that start at `begins` [S, N], and the next codes [S, N, 1]."""
     places = begins.unsqueeze(-1) + torch.arange(size + 1)
     tokens = codes[places]
     return tokens[..., :-1], tokens[..., -1:]

@@ -58,8 +58,8 @@ class Digits(Bandit):
             fits = x.ndim > 1 and y.ndim == 1 and len(x) == len(y) > 0
             if not fits or y.min() < 0 or y.max() >= _CLASSES:
                 raise UserError(
-                    f"{settings.data}: {name} images {x.shape} and labels {y.shape}: expected "
-                    "pixels for each image, and one label from 0 to 9 per image"
+                    f"{settings.data}: {name} images have shape {x.shape} and labels {y.shape}; "
+                    "expected shape (n, ...) for images, and n labels from 0 to 9"
                 )
         rows = [torch.as_tensor(x.reshape(len(x), -1), dtype=torch.float32) for x in arrays[::2]]
         labels = [torch.as_tensor(y.astype(np.int64)) for y in arrays[1::2]]
