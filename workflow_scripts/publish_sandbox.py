@@ -169,7 +169,7 @@ def _alone(row: Mapping[str, Any]) -> str:
 def matrix(study: SandboxStudy, arms: pd.DataFrame) -> str:
     """Table with one row per arm and one column per metric.
 
-    Means and standard deviations of the original are in brackets, if they were published.
+    The means and standard deviations of the original implementation are in brackets if published.
     """
     metrics = list(dict.fromkeys(arms["metric"]))
     lines = [["arm", *metrics]]

@@ -125,7 +125,7 @@ def user_paths(study: Study) -> list[UserPath]:
 
 
 def ask_slurm(command: str = "sinfo") -> tuple[bool, str]:
-    """Whether Slurm responds, and its partitions and GPUs (`gpu gpu:8`) or an error message."""
+    """Return (True, partitions and GPUs such as `gpu gpu:8`), or (False, error) if Slurm fails."""
     try:
         done = subprocess.run(
             [command, "--noheader", "-o%P %G"],

@@ -213,7 +213,7 @@ def become(job: Job, server: int) -> None:
     Args:
         server: process id of the warm process.
     """
-    # In its own session, the fork gets signals only from the client. It dies with the warm process.
+    # In a new session, the fork gets no Ctrl-C. PDEATHSIG kills it if the warm process dies.
     os.setsid()
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != server:
