@@ -69,7 +69,7 @@ def cost(tables: Tables) -> str:
     }
     table = tables["cost"]
     if "judge_calls" in table:
-        # Calls and cache hits are added, because their split depends on which jobs ran in parallel.
+        # Show the sum of calls and cache hits, because each depends on which jobs ran in parallel.
         table = table.assign(judged=table["judge_calls"] + table["judge_cache_hits"])
     columns = [name for name in names if name in table and table[name].notna().any()]
     lines = [["arm", *(names[name] for name in columns)]]

@@ -137,11 +137,11 @@ def _lengths(folder: Path) -> tuple[float, float]:
 
 
 def player(folder: Path, games: Sequence[dict] = ()) -> dict:
-    """The row of a study's model: seconds of the stage `base`, and seconds per token of other work.
+    """The row of a study's model: seconds of the stage `base`, and five times per token.
 
     `sft` is the time of one demonstration in one epoch. `play`, `update`, `continuation` and
-    `evaluation` are the times of one trajectory. All times are divided by the tokens of a training
-    trajectory, from the game's row in `games` or, without such a row, from this run.
+    `evaluation` are the times of one trajectory. These five times are divided by the number of
+    tokens of a training trajectory, taken from the game's row in `games` or else from this run.
     """
     study = recorded_study(folder)
     _, length = _lengths(folder)

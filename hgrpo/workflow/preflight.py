@@ -63,7 +63,7 @@ def check_jobs(
 
 
 def missing_variables(method: MethodConfig, environment: Mapping[str, str]) -> dict[str, str]:
-    """Unset environment variables that a method's credit requires; name -> error message."""
+    """Map each unset environment variable that a method's credit requires to an error message."""
     needed = method.credit.declared.environment_variables if method.train else {}
     return {name: text for name, text in needed.items() if not environment.get(name, "").strip()}
 

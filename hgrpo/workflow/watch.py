@@ -110,9 +110,9 @@ def duration(seconds: float) -> str:
 
 
 def work_left(study: Study, statuses: Iterable[JobStatus]) -> tuple[float, str]:
-    """Estimated seconds of all unfinished jobs, and a prefix for the number.
+    """Estimated seconds of all unfinished jobs, and a prefix to print before this number.
 
-    Prefixes: "at most " (a time limit is included), "about " (a reference rate is included), "".
+    Prefixes: "at most " if a time limit is included, "about " if a reference rate is, else "".
     """
     estimates = Estimates(Plan(study))
     seconds, sources = 0.0, {OWN}
