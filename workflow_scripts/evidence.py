@@ -123,7 +123,7 @@ def of_run(results: Path, study_file: Path) -> Evidence:
 
 
 def _recorded(results: Path, arms: set[str]) -> dict:
-    """All settings of the runs. An arm's `training` has only the keys that differ from the study's."""
+    """All settings of the runs; of an arm's training settings, only those that the arm changes."""
     whole = recorded_study(results).resolved()
     methods = {
         name: arm | {"training": changes(whole["training"], arm["training"])}
