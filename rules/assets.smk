@@ -9,7 +9,7 @@ rule study_config:
         **of.outputs("study_config"),
     log:
         of.log("study_config"),
-    # This job runs first, because the monitor reads its file while the study runs.
+    # This job runs first, because the monitor reads its output while the study runs.
     priority: 100
     threads: of.threads("study_config")
     resources:

@@ -33,8 +33,8 @@ rule sandbox_run:
         runtime=lambda wildcards, attempt: 120 * attempt,
     params:
         job=one_line_errors()(lambda w: sandbox.job("run", w.run)),
-        # Snakemake does not rerun jobs because of params that depend on `output`. This is required,
-        # because two studies may share a run under different labels.
+        # Two studies may share a run under different labels. A change of label must not cause a
+        # rerun, so this param depends on `output`: Snakemake ignores changes of such params.
         arm=lambda w, output: one_line_errors()(lambda w: sandbox.label(w.run))(w),
     message:
         "Sandbox, {params.arm}"

@@ -32,7 +32,7 @@ _SFT_POLICY = 0
 
 
 def points(folder: Path) -> pd.DataFrame:
-    """One row per arm: its agreement with the SFT policy's ground truth, and its mean endpoint.
+    """One row per arm: its agreement with ground truth on SFT rollouts, and its mean endpoint.
 
     `within_pearson` is 0 for an arm whose advantages are constant within trajectories. A/A twins
     are excluded. `folder` contains the published tables of a study.

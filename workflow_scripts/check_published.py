@@ -23,8 +23,8 @@ from hgrpo.report.tables import all_tables, scripted_players
 
 # Files with primary data, from which all other files are computed.
 GIVEN = {evidence.TUNING, *evidence.FILES}
-# Columns of comparisons that cannot be recomputed without the outcome of every game or without the
-# previous analysis.
+# Columns of comparisons that are not recomputed. They would require the outcome of every game or
+# the previous analysis.
 OF_GAMES = ("verdict_before", "standard_error_before")
 # Name of a score -> the column of seeds.csv that contains the score after the last round.
 LAST = {"success": "success", "return": "mean_return"}
@@ -76,8 +76,8 @@ def recomputed(
 
     Args:
         folder, drawn: as for `check`.
-        pictures: output folder of all figures; if None, figures are drawn only if `folder` contains
-            the data of at least one figure.
+        pictures: folder in which all figures are saved. If None, no figure is saved, and the data
+            of figures are recomputed only if `folder` contains the data of at least one figure.
     """
     inputs, fits = evidence.published(folder)
     expert = folder / "expert.json"
@@ -129,7 +129,7 @@ def from_seeds(folder: Path) -> dict[str, pd.DataFrame]:
 
 
 def _endpoints(published: pd.DataFrame, means: pd.DataFrame) -> pd.DataFrame:
-    """Recompute means at the declared endpoint and at the last round; keep other rows."""
+    """Recompute means at the declared endpoint and at the last round; copy all other rows."""
     arms = means.set_index(["method", "temperature"])
     values = [
         arms.at[(row.method, row.temperature), "endpoint" if row.declared else LAST[row.score]]
@@ -142,7 +142,7 @@ def _endpoints(published: pd.DataFrame, means: pd.DataFrame) -> pd.DataFrame:
 
 
 def _other_endpoints(published: pd.DataFrame, means: pd.DataFrame) -> pd.DataFrame:
-    """Recompute differences at the last round; keep other rows."""
+    """Recompute differences at the last round; copy all other rows."""
     arms = means.set_index(["method", "temperature"])
     values = [
         arms.at[(row.method, 0.0), LAST[row.score]]
@@ -156,7 +156,7 @@ def _other_endpoints(published: pd.DataFrame, means: pd.DataFrame) -> pd.DataFra
 
 
 def _rounds(published: pd.DataFrame, means: pd.DataFrame) -> pd.DataFrame:
-    """Recompute success on the test panel after the last round; keep other rows."""
+    """Recompute success on the test panel after the last round; copy all other rows."""
     greedy = means[means["temperature"] == 0].set_index("method")["success"]
     ends = published.groupby("method")["round"].transform("max") == published["round"]
     last = ends & (published["panel"] == "test")

@@ -57,8 +57,8 @@ class Evidence:
     Attributes:
         settings: content of study.json.
         expert: text of expert.json; "" if it does not exist.
-        tables: the tables in all other files, by name; each has the columns `RUN` and is sorted by
-            them.
+        tables: the tables in all other files, by name. Each table has the columns `RUN`, and its
+            rows are sorted by these columns.
     """
 
     settings: Mapping
@@ -123,7 +123,7 @@ def of_run(results: Path, study_file: Path) -> Evidence:
 
 
 def _recorded(results: Path, arms: set[str]) -> dict:
-    """All settings of the runs; an arm's training settings only if they differ from the study's."""
+    """All settings of the runs; of an arm's training settings, only those that the arm changes."""
     whole = recorded_study(results).resolved()
     methods = {
         name: arm | {"training": changes(whole["training"], arm["training"])}
@@ -176,7 +176,7 @@ def _same_settings(earlier: Mapping, further: Mapping) -> dict:
 def _joined(
     name: str, earlier: pd.DataFrame, further: pd.DataFrame, again: pd.MultiIndex
 ) -> pd.DataFrame:
-    """Merge a table of two slices; the runs in `again` must have the same rows in both."""
+    """Merge a table of two slices; the rows of runs in both slices (`again`) must be equal."""
     table = pd.concat([earlier, further], ignore_index=True)
     second = table.index >= len(earlier)
     repeated = _runs(table).isin(again)

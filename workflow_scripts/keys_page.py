@@ -55,7 +55,8 @@ class Section:
     Attributes:
         file: heading for the kind of config file.
         keys: dotted path of the section; "" for the top level of the file.
-        kind: plug-in of the section or of its parent, as `kind turnrd` or `rule TPO`; else "".
+        kind: `kind turnrd` or `rule TPO`, for example, if the section or its parent configures
+            this plug-in; otherwise "".
         model: the section's pydantic model.
     """
 

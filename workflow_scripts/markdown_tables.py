@@ -69,7 +69,7 @@ def cost(tables: Tables) -> str:
     }
     table = tables["cost"]
     if "judge_calls" in table:
-        # Calls and cache hits are added, because their split depends on which jobs ran in parallel.
+        # Show the sum of calls and cache hits, because each depends on which jobs ran in parallel.
         table = table.assign(judged=table["judge_calls"] + table["judge_cache_hits"])
     columns = [name for name in names if name in table and table[name].notna().any()]
     lines = [["arm", *(names[name] for name in columns)]]
@@ -88,7 +88,7 @@ def effects(tables: Tables) -> str:
 
 
 def areas(tables: Tables) -> str:
-    """One row per trained arm: greedy test success after the first and last rounds, and its area.
+    """One row per trained arm: greedy test success after the first and last rounds, and the area.
 
     The area is the mean success over all rounds. The rows have no intervals, because the table
     `rounds` has no paired differences.
@@ -107,9 +107,9 @@ def areas(tables: Tables) -> str:
 def verdicts(tables: Tables, baseline: str = "reference") -> str:
     """One row per analysis and number of seeds, from the simulation in `benchmarks/verdicts.py`.
 
-    An error rate is the highest rate of all simulated cells with the spreads of the column. These
-    cells differ in the number of comparisons and in whether there is an A/A twin. The upper end of
-    the rate's interval follows in parentheses.
+    A column shows the highest error rate among all simulated settings with its spreads of runs.
+    These settings differ in the number of comparisons and in whether there is an A/A twin. The
+    upper end of the rate's confidence interval is in parentheses.
 
     Args:
         baseline: value of the column `baseline`, "reference" or "fixed".

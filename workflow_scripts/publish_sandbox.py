@@ -136,7 +136,7 @@ def _figure(entry: Mapping[str, str], path: str, docs: Path) -> str:
 
 
 def compared(pairs: pd.DataFrame) -> str:
-    """A table of the declared pairs, and sentences on pairs that differ by rounding or seeds only.
+    """A table of declared pairs of arms, and sentences on arms that differ by rounding or seeds.
 
     The p-value of a pair is from the test that determines its verdict. The text is empty if the
     study has no pairs.
@@ -169,7 +169,7 @@ def _alone(row: Mapping[str, Any]) -> str:
 def matrix(study: SandboxStudy, arms: pd.DataFrame) -> str:
     """Table with one row per arm and one column per metric.
 
-    Means and standard deviations of the original are in brackets, if they were published.
+    The means and standard deviations of the original implementation are in brackets if published.
     """
     metrics = list(dict.fromkeys(arms["metric"]))
     lines = [["arm", *metrics]]

@@ -137,11 +137,11 @@ def _lengths(folder: Path) -> tuple[float, float]:
 
 
 def player(folder: Path, games: Sequence[dict] = ()) -> dict:
-    """The row of a study's model: seconds of the stage `base`, and seconds per token of other work.
+    """The row of a study's model: seconds of the stage `base`, and five times per token.
 
     `sft` is the time of one demonstration in one epoch. `play`, `update`, `continuation` and
-    `evaluation` are the times of one trajectory. All times are divided by the tokens of a training
-    trajectory, from the game's row in `games` or, without such a row, from this run.
+    `evaluation` are the times of one trajectory. These five times are divided by the number of
+    tokens of a training trajectory, taken from the game's row in `games` or else from this run.
     """
     study = recorded_study(folder)
     _, length = _lengths(folder)
@@ -165,7 +165,7 @@ def player(folder: Path, games: Sequence[dict] = ()) -> dict:
 
 
 def _round_seconds(folder: Path) -> tuple[float, float, float]:
-    """Seconds of play, update and continuation, each per token of the training trajectories."""
+    """Seconds of play, updates and continuations per token of the training trajectories."""
     study = recorded_study(folder)
     plain, updates, continued = [], [], []
     for arm, seed, number in trained_rounds(study):
@@ -206,8 +206,10 @@ def overheads(folders: Sequence[Path]) -> dict:
     """Costs of jobs that do not depend on the number of tokens, from all runs.
 
     Returns:
-        `starts`: stage -> fixed seconds of a job. `each`: stage -> seconds per evaluation in the
-        results, or per trajectory in a fit's replay. `bytes`: stage -> bytes per unit of work.
+        `starts`: stage -> fixed seconds of a job.
+        `each`: stage -> seconds per evaluation that the job reads; for `credit_fit`, seconds per
+        trajectory of the replay.
+        `bytes`: stage -> bytes per unit of work.
     """
     starts = dict.fromkeys(("assets", "expert", "base", "sft"), _SHARED_START)
     starts |= {"study_config": _SHARED_START, "credit_fit": _SHARED_START}

@@ -100,7 +100,7 @@ def _need(need: Need) -> str:
 def formulas(rule: type[Rule]) -> Iterator[Callable]:
     """The formulas that a rule's methods call, directly or through helper functions.
 
-    For a formula without a source, the formulas that it calls are also yielded.
+    For a formula without a link to its source, the formulas that it calls are also yielded.
     """
     methods = {name: value for each in reversed(rule.__mro__) for name, value in vars(each).items()}
     waiting = [each for each in methods.values() if _counts(each)]

@@ -63,7 +63,7 @@ def check_jobs(
 
 
 def missing_variables(method: MethodConfig, environment: Mapping[str, str]) -> dict[str, str]:
-    """Unset environment variables that a method's credit requires; name -> error message."""
+    """Map each unset environment variable that a method's credit requires to an error message."""
     needed = method.credit.declared.environment_variables if method.train else {}
     return {name: text for name, text in needed.items() if not environment.get(name, "").strip()}
 
@@ -125,7 +125,7 @@ def user_paths(study: Study) -> list[UserPath]:
 
 
 def ask_slurm(command: str = "sinfo") -> tuple[bool, str]:
-    """Whether Slurm responds, and its partitions and GPUs (`gpu gpu:8`) or an error message."""
+    """Return (True, partitions and GPUs such as `gpu gpu:8`), or (False, error) if Slurm fails."""
     try:
         done = subprocess.run(
             [command, "--noheader", "-o%P %G"],

@@ -49,7 +49,7 @@ class StudyRules:
         return planned
 
     def _submitted_key(self, planned: Planned) -> str:
-        """The job's key when it was submitted to the cluster, if its wildcards contain no key."""
+        """The key at the job's submission to the cluster, for wildcards that contain no key."""
         if self.for_one_job and not (planned.entry / JOB_FILE).is_file():
             with suppress(UserError):  # there is no plan.json if results are in a bucket
                 jobs = read_plan(Path(self.plan.root))
@@ -72,7 +72,7 @@ class StudyRules:
         return files
 
     def _drawn(self) -> list[str]:
-        """The study's figures, if all exist. `snakemake --report` shows them if they are inputs."""
+        """Paths of the figures, if all exist. As inputs, they are shown by `snakemake --report`."""
         figures = self.plan.find("figures")
         return [ancient(path) for path in flat(figures.outputs)] if figures.whole else []
 
@@ -148,7 +148,7 @@ class StudyRules:
         return self.plan.study.config.resources.of(resources_key(stage))
 
     def measured(self, section: str, paths: Iterable[str]) -> list[str]:
-        """Return `stored(paths)`; raise UserError if it is empty, because `section` is missing."""
+        """Return `stored(paths)`; raise UserError (which names `section`) if `paths` is empty."""
         if not paths:
             name = self.plan.study.config.name
             raise UserError(

@@ -114,7 +114,7 @@ class SandboxRules:
         for name in self.names if run not in self._runs else ():
             self.arms(name)
         if run not in self._runs:
-            raise UserError(f"{self.folders(run)}: belongs to no study, as the code has changed")
+            raise UserError(f"{self.folders(run)}: not in any study, because the code has changed")
         name, label = self._runs[run]
         return self.study(name).piece, self.arms(name)[label][1]
 

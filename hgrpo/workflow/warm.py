@@ -88,9 +88,9 @@ def run_warm(module: str) -> int | None:
     process is killed, so is the fork.
 
     Returns:
-        The job's exit status, or None if the caller must run the job itself: because no fork
-        accepted it, because it requires a different number of threads, or because the warm process
-        was killed during the job, for example by the out-of-memory killer.
+        The job's exit status, or None if the caller must run the job itself. The reason is that no
+        fork accepted the job, that the job does not use exactly one thread, or that the warm
+        process was killed during the job, for example by the out-of-memory killer.
     """
     if not SOCKET.exists() or os.environ.get("OMP_NUM_THREADS") != "1":
         return None
@@ -135,7 +135,7 @@ class Job:
 
 
 def serve(path: Path) -> Job | None:
-    """Fork for every job; return the job in each fork, and None in the parent once stdin closes."""
+    """Fork for each job. The fork returns the job; the parent returns None once stdin closes."""
     listener = _socket()
     listener.bind(str(path))
     listener.listen(64)
@@ -158,7 +158,7 @@ def serve(path: Path) -> Job | None:
 
 
 def _accept(listener: socket.socket, waiting: selectors.BaseSelector) -> Job | None:
-    """Fork for a new client; return the job in the fork, and None in the parent.
+    """Fork for a new client. The fork returns the job, and the parent returns None.
 
     If forking fails, e.g. for lack of memory, close the connection; the client then runs the job.
     """
@@ -213,7 +213,7 @@ def become(job: Job, server: int) -> None:
     Args:
         server: process id of the warm process.
     """
-    # In its own session, the fork gets signals only from the client. It dies with the warm process.
+    # In a new session, the fork gets no Ctrl-C. PDEATHSIG kills it if the warm process dies.
     os.setsid()
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != server:

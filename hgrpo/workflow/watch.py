@@ -110,9 +110,9 @@ def duration(seconds: float) -> str:
 
 
 def work_left(study: Study, statuses: Iterable[JobStatus]) -> tuple[float, str]:
-    """Estimated seconds of all unfinished jobs, and a prefix for the number.
+    """Estimated seconds of all unfinished jobs, and a prefix to print before this number.
 
-    Prefixes: "at most " (a time limit is included), "about " (a reference rate is included), "".
+    Prefixes: "at most " if a time limit is included, "about " if a reference rate is, else "".
     """
     estimates = Estimates(Plan(study))
     seconds, sources = 0.0, {OWN}
@@ -194,7 +194,7 @@ def _show(jobs: Sequence[Planned], every_s: float, began: float, ends: Event) ->
 def cautions(made: Sequence[JobStatus], jobs: Sequence[Planned]) -> dict[str, str]:
     """Warnings about the finished jobs `made` in a run of `jobs`; kind of warning -> text.
 
-    Most are written by the jobs. This function adds one if the SFT policy is far from the expert.
+    Jobs write most warnings. This function adds one if the SFT policy is far from the expert.
     """
     texts = [text for status in made for text in status.progress.cautions]
     expert, sft = _summary(jobs, "expert"), _summary([status.job for status in made], "evaluate")

@@ -79,7 +79,7 @@ def forecasts(
 
 
 def source_of(expected: Iterable[Forecast]) -> int:
-    """The least reliable source among the estimates of the jobs to run."""
+    """The least reliable source of any estimate for the jobs to run."""
     to_run = [one for one in expected if one.to_run]
     return max((each.source for one in to_run for each in (one.seconds, one.bytes)), default=OWN)
 
@@ -87,8 +87,8 @@ def source_of(expected: Iterable[Forecast]) -> int:
 def wall_minutes(expected: Iterable[Forecast], profile: Profile) -> float:
     """Estimated wall-clock minutes of the remaining jobs.
 
-    Shared stages run one by one, before and after the training runs. The duration of the training
-    runs is the maximum of the critical path and the total work divided by cores or job slots.
+    Shared stages run one by one, before and after the training runs. The training runs take as long
+    as their critical path, or their work divided by cores (cluster: job slots) if that is longer.
     """
     to_run = [one for one in expected if one.to_run]
     shared = sum(one.seconds.value for one in to_run if one.job.arm == SHARED)
@@ -149,7 +149,7 @@ def footnotes(rows: Mapping[str, Sequence[Forecast]]) -> list[str]:
 
 
 def wall_line(expected: Sequence[Forecast], profile: Profile) -> str:
-    """A line with the number of jobs to run and their `wall_minutes`."""
+    """A line with the number of jobs to run and the result of `wall_minutes`."""
     to_run = sum(one.to_run for one in expected)
     if not to_run:
         return "nothing to run"

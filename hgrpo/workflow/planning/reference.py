@@ -22,7 +22,7 @@ from hgrpo.study.study import Study
 
 REFERENCE = Path(__file__).with_name("reference.json")
 _ALL_TASKS = 3553  # size of a panel without a fixed size: ALFWorld's number of training games
-# In published studies, dynamic sampling plays 1.6 to 2.0 times `tasks_per_step` tasks.
+# In published studies, dynamic sampling plays 1.6 to 2.0 times as many tasks as `tasks_per_step`.
 _FURTHER_PLAY = 1.8
 CRITIC = 2.4  # cost of an update with a critic relative to GRPO, see docs/benchmarks.md
 _GROWTH = 0.9  # seconds per token grow with the parameters to this power, from 0.5 M to 135 M
@@ -32,7 +32,7 @@ OF_ANY_MODEL = ("study_config", "merge", "figures", "report")
 _BYTES_PER_WEIGHT = 16
 # Base weights are counted as 32-bit numbers, although most models store 16 bits per weight.
 _BYTES_PER_BASE_WEIGHT = 4
-# Upper bound on the bytes per token of the rollout tables; those of `bakeoff_plateau` use 1 byte.
+# Upper bound on the bytes per token in the rollout tables (1 byte in `bakeoff_plateau`).
 # All conversations are assumed to have the maximum length.
 _BYTES_PER_TOKEN = 2
 _LONGEST = 8192  # tokens of a conversation if the model's file does not set `max_length`
@@ -55,7 +55,7 @@ def has_bfloat16() -> bool:
 
 
 class Reference:
-    """Estimates for a study's jobs from the reference rates, with or without bfloat16."""
+    """Estimates for a study's jobs from reference rates, on a CPU with or without bfloat16."""
 
     def __init__(self, study: Study, bfloat16: bool):
         self._study, self._known = study, json.loads(REFERENCE.read_text(encoding="utf-8"))
@@ -78,7 +78,7 @@ class Reference:
             self._train *= self._known["float32"]
 
     def is_ceiling(self, stage: str) -> bool:
-        """Whether `seconds` is the time limit, because no rate fits the GPU, engine or model."""
+        """Whether `seconds` is the time limit because no rate fits the GPU, engine or model."""
         on_gpu = any(each.gpu for each in dict(self._study.config.resources).values())
         other = self._study.config.engine.kind != "torch" or not parameters(self._study.model)
         unknown = (on_gpu or other) and stage not in OF_ANY_MODEL
@@ -141,7 +141,7 @@ def replay(study: Study, arm: str) -> float:
 
 
 def _continuations(credit: object, turns: float) -> float:
-    """Mean number of continuations per trajectory that are played to compute an arm's credit."""
+    """Mean number of continuations played per trajectory to compute an arm's credit."""
     credit = getattr(credit, "counterfactual", None) or credit
     each = getattr(credit, "continuations", 0) or getattr(credit, "alternatives", 0)
     drawn = min(turns, getattr(credit, "turns_per_trajectory", None) or turns)
@@ -149,9 +149,9 @@ def _continuations(credit: object, turns: float) -> float:
 
 
 def model_bytes(study: Study, stage: str, method: str) -> int | None:
-    """Bytes of a job of the stage base, sft or rl_round; None if the model's size is unknown.
+    """Bytes written by a job of `base`, `sft` or `rl_round`; None if the model's size is unknown.
 
-    A round writes the policy, any critic, the trainer state of each, and the rollout tables.
+    A round writes the rollout tables, and weights and trainer state of the policy and any critic.
     """
     model, size = study.model, parameters(study.model)
     if size is None or stage == "base":
@@ -171,8 +171,8 @@ def model_bytes(study: Study, stage: str, method: str) -> int | None:
 def parameters(model: ModelConfig) -> int | None:
     """Approximate number of a base model's parameters; None if unknown.
 
-    A tiny model is assumed to have the maximum vocabulary, and files in a model's folder to have
-    16-bit weights. If there are no files, the number is parsed from a name with 1.5B or 135m.
+    For a tiny model, the maximum vocabulary is assumed. For weight files, 16 bits per weight are
+    assumed. If there are no files, the number is parsed from a name that contains 1.5B or 135m.
     """
     if model.tiny is not None:
         return tiny_parameters(model.tiny)
