@@ -1,5 +1,6 @@
 """Where the project stands, for tests that read its files, and how tests run."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -35,3 +36,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def project() -> Path:
     """Folder of the project."""
     return PROJECT
+
+
+def pytest_collection_finish() -> None:
+    """Exempt imported modules and collected tests, millions of objects, from garbage collection."""
+    gc.collect()
+    gc.freeze()
