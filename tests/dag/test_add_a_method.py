@@ -31,7 +31,7 @@ print(json.dumps([row.tolist() for row in rows]))
 def extended(project, checkout):
     """A checkout with the README's method in it."""
     text = (project / "README.md").read_text(encoding="utf-8")
-    section = text.split("## Add a method in ten lines")[1].split("\n## ")[0]
+    section = text.split("## Add a method\n")[1].split("\n## ")[0]
     blocks = re.findall(r"`((?:hgrpo|configs)/\S+)`:\n\n```\w+\n(.*?)```", section, re.DOTALL)
     assert [name for name, _ in blocks] == [
         "hgrpo/credit/last_turn.py",
