@@ -455,5 +455,5 @@ def test_no_demonstrations_are_too_few_not_too_long(study, tmp_path):
     rows.to_parquet(expert / "trajectories.parquet")
     done = study.run("sft", base=study.root / "base", expert=expert, out=tmp_path / "sft")
     share = study.configs["sft"]["sft"]["validation_share"]
-    message = f"too few for a validation set: sft.validation_share: {share} gives 0 for training"
+    message = f"too few for a validation set: `sft.validation_share: {share}` leaves 0 for training"
     assert f": 0 trajectories are {message}" in one_line_error(done)

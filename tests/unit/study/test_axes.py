@@ -223,7 +223,7 @@ def test_numbers_given_as_text_are_numbers(values):
         ({"of": "PP0"}, "axes.a.of: 'PP0': no such file"),
         (
             {"fixed": {"training": {"lr": 1}}},
-            "axes.a.fixed: `training.lr` is not allowed; `values`",
+            "axes.a.fixed: `training.lr` is not allowed; ",
         ),
         ({"fixed": {"label": "x"}}, "axes.a.fixed: `label` is not allowed; the axis sets"),
         ({"without": "no_lr"}, "axes.a.without: no_lr: `key: training.lr` is not in a section"),

@@ -124,7 +124,7 @@ def test_a_rule_of_groups_is_refused_where_tokens_have_weights(configs):
 
 def test_gradients_are_analysed_of_the_surrogate_alone():
     path = CONFIGS / "studies/sokoban_gradients.yaml"
-    with pytest.raises(UserError, match=r"gradients: TPO has objective\.rule: TPO, but"):
+    with pytest.raises(UserError, match=r"gradients: TPO has `objective\.rule: TPO`, but"):
         load_study(path, {"methods": "SFTOnly,GRPO,TPO"})
 
 
