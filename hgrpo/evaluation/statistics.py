@@ -26,7 +26,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
 LEVEL = 0.95
@@ -160,9 +159,7 @@ def holm(p_values: list[float]) -> list[float]:
     Source: Holm 1979, "A Simple Sequentially Rejective Multiple Test Procedure"
     (https://www.jstor.org/stable/4615733).
     """
-    if not p_values:
-        return []
-    return [float(p) for p in multipletests(p_values, method="holm")[1]]
+    return of_pairs(p_values, [])[0]
 
 
 def of_pairs(different: list[float], equivalent: list[float]) -> tuple[list[float], list[float]]:
@@ -187,6 +184,7 @@ def of_pairs(different: list[float], equivalent: list[float]) -> tuple[list[floa
         highest = max(highest, (left > 0).sum() * p_values[place])
         adjusted[place] = min(1.0, highest)
         left[place % pairs] -= 1
+    adjusted[np.isnan(p_values)] = np.nan
     return adjusted[:pairs].tolist(), adjusted[pairs:].tolist()
 
 

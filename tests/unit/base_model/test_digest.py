@@ -81,7 +81,7 @@ def test_weights_of_another_size_than_recorded_are_named(base):
     os.truncate(weights, weights.stat().st_size - 1)
     with pytest.raises(
         UserError,
-        match=rf"{weights}: the file has [\d,]+ bytes, but according to summary\.json in the same folder",
+        match=rf"{weights}: the file has [\d,]+ bytes, but according to summary\.json in",
     ):
         base_digest(base)
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
 from hgrpo.evaluation import differences, statistics
 
@@ -137,6 +138,14 @@ def test_holm_by_hand():
     # Sorted .01 .03 .04 times 3, 2, 1, made monotone: .03, .06, .06.
     assert statistics.holm([0.03, 0.01, 0.04]) == pytest.approx([0.06, 0.03, 0.06])
     assert statistics.holm([]) == []
+
+
+@given(
+    st.lists(st.sampled_from([0.0, 1e-9, 0.001, 0.02, 0.02, 0.3, 1.0, float("nan")]), min_size=1)
+)
+def test_holm_is_that_of_statsmodels(p_values):
+    expected = multipletests(p_values, method="holm")[1]
+    np.testing.assert_array_equal(statistics.holm(p_values), expected)
 
 
 def test_differences_and_equivalence_share_one_level():
