@@ -5,6 +5,7 @@ Examples:
   snakemake sandbox_all           every study, and results/sandbox/sandbox.html
 """
 
+import fcntl
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -57,8 +58,12 @@ def _tiny(job: Mapping[str, Any], target: Path) -> None:
 
     folders = _runs(job["statistics"]).values()
     for folder in dict.fromkeys(folders):
-        if not folder.exists():
-            _run({"piece": job["piece"], "settings": job["runs"][folder.name]}, folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with folder.with_name(f".{folder.name}.lock").open("w", encoding="utf-8") as lock:
+            # Studies share runs, so another job may be training the same run.
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not folder.exists():
+                _run({"piece": job["piece"], "settings": job["runs"][folder.name]}, folder)
     _statistics(job["statistics"], target)
     _figures(job["figures"], target / FIGURES)
 

@@ -4,11 +4,14 @@ import json
 import re
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
 import pytest
 from study_files import DECLARED, rows, study
 
+from hgrpo.cli import sandbox_study
 from hgrpo.cli.sandbox_study import main
 from hgrpo.errors import UserError
 from hgrpo.sandbox.studies.figures import ArmRows, drawings
@@ -65,6 +68,26 @@ def test_a_figure_shows_what_its_csv_holds(reported):
     mean = rows.groupby("seed")["loss"].mean().mean()
     assert points.loc["A", "value"] == pytest.approx(mean)
     assert points["x"].tolist() == [0, 0]
+
+
+def test_a_run_that_two_studies_share_is_trained_once(tmp_path, monkeypatch):
+    trained, folder = [], tmp_path / "runs/shared"
+    folder.parent.mkdir()
+
+    def train(job, target):
+        trained.append(target)
+        time.sleep(0.05)  # the other thread reaches the run in the meantime
+        target.mkdir()
+
+    monkeypatch.setattr(sandbox_study, "_run", train)
+    for name in ("_statistics", "_figures"):
+        monkeypatch.setattr(sandbox_study, name, lambda *_: None)
+    job = {"piece": "rl", "runs": {"shared": {}}, "figures": {}}
+    words = json.dumps(job | {"statistics": {"runs": {"A": str(folder)}}})
+    arguments = ["tiny", "--config", words, "--output", str(tmp_path / "study")]
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(main, [arguments, arguments]))
+    assert trained == [folder]
 
 
 def test_a_curve_is_the_mean_of_seeds_at_one_evaluation():
