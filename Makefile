@@ -37,7 +37,7 @@ GIVEN := $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(
 refuse = $(if $(filter-out $(2),$(3)),$(error $(filter-out $(2),$(3)): no such $(1); known: $(2)))
 $(call refuse,variable,$(VARIABLES),$(GIVEN))
 $(call refuse,goal,$(GOALS) .venv/%,$(MAKECMDGOALS))
-EXECUTOR := $(filter slurm kubernetes,$(shell sed -n 's/^executor: *"\?\([a-z-]*\).*/\1/p' profiles/$(PROFILE)/config.yaml))
+EXECUTOR := $(filter slurm kubernetes,$(shell sed -n 's/^executor: *"\?\([a-z-]*\).*/\1/p' profiles/$(PROFILE)/config.yaml 2>/dev/null))
 
 # The name of a file in .venv is a set of installed extras, joined by +. vLLM on a GPU requires older packages.
 set = .venv/.$(subst $(space),+,$(sort $(1) $(EXECUTOR) $(EXTRAS)))

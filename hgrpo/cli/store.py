@@ -123,8 +123,8 @@ def show(args: argparse.Namespace) -> None:
     rows += [["settings", STORE / "settings" / f"{made['settings']}.json"]]
     rows += [["link", path] for path in links_to().get(key, ()) if path.name != PLAN]
     for source in sorted({*sources(made).values()}):
-        stage = records[source]["stage"] if source in records else "(removed)"
-        rows.append(["made from", f"{source} {stage}"])
+        name = as_planned(records[source]).name if source in records else "(removed)"
+        rows.append(["made from", f"{source} {name}"])
     readers = [STORE / each for each in records if key in sources(records[each]).values()]
     for stage, method, seeds, *_ in by_arm(readers, records):
         rows.append(["used by", f"{stage} {method} {seeds and f'seed {seeds}'}"])
@@ -175,7 +175,7 @@ def _print_causes(results: Sequence[Mapping], records: Mapping[str, Mapping]) ->
     earlier = [m for m in records.values() if m["finished"] <= new["finished"] and m is not new]
     old = older[0] if older else newest(as_planned(new), earlier, new.get("study"))
     if old is None:
-        print("the study has no earlier result of this job; you can pass two results to compare")
+        print("no result of this job is older; to compare two results, run: why OLD NEW")
         return
     rows = [
         [as_planned(after).name, before["key"], after["key"], reasons]
@@ -238,7 +238,8 @@ def export_arms(args: argparse.Namespace) -> None:
         raise UserError(f"{args.out}: already exists; remove it, or choose another file")
     if lacking := [each for each in plan.to_run(jobs, again=True) if not each.whole]:
         command = _command(plan, lacking[0], args.settings)
-        raise UserError(f"{lacking[0].name}: the result is missing or unfinished; run: {command}")
+        name = f"study {plan.study.config.name}: {lacking[0].name}"
+        raise UserError(f"{name}: the result is missing or unfinished; run: {command}")
     keys = pack(jobs, args.out)
     print(f"{args.out}: {len(jobs)} jobs of {', '.join(plan.study.methods)}, {len(keys)} in all")
 

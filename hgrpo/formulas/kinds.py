@@ -46,11 +46,12 @@ def load(rule: str) -> type[Rule]:
     Raises:
         ValueError: no rule has that name, or the rule has requirements that agents do not meet.
     """
-    lacks = rule in every() and every()[rule].agents_lack
-    if lacks:
-        raise ValueError(f"rule: {rule} requires {lacks}, which agents' tasks do not provide")
-    if rule not in known():
+    if rule not in every():
         raise ValueError(f"rule: unknown update rule {rule!r}{did_you_mean(str(rule), known())}")
+    if lacks := every()[rule].agents_lack:
+        raise ValueError(f"rule: {rule} requires {lacks}, which agents' tasks do not provide")
+    if not every()[rule].agents:
+        raise ValueError(f"rule: {rule} cannot train agents; its class does not set `agents`")
     return every()[rule]
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from hgrpo.config.strict import Strict
 from hgrpo.formulas.batch import Rollout, Seen, Term
-from hgrpo.formulas.tensors import Tensor
+from hgrpo.formulas.tensors import Tensor, check_shapes
 
 Run = TypeVar("Run")
 # Names of requirements that several rules share.
@@ -80,6 +80,7 @@ class TokenRule(Rule):
 
     def term(self, seen: Seen) -> Term:
         terms = self.terms(seen.logprobs, seen.rollout.behaviour, seen.advantages)
+        check_shapes(terms, seen.logprobs)
         return Term(seen.mean(terms), seen.means(self.columns(seen)))
 
 
@@ -122,6 +123,8 @@ def refuse(rule: Rule, needs: Mapping[str, Need], run: object, allow_degenerate:
         ValueError: a violated requirement is not `degenerate`, or `allow_degenerate` is False.
     """
     notes = []
+    if unknown := set(rule.needs) - needs.keys():
+        raise ValueError(f"{type(rule).__name__}: unknown names in `needs`: {', '.join(unknown)}")
     for need in (needs[name] for name in rule.needs):
         if need.met(run):
             continue

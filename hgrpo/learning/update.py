@@ -21,6 +21,7 @@ from hgrpo.formulas.importance import (
 from hgrpo.formulas.kl import kl_k3, kl_penalty
 from hgrpo.formulas.reduction import token_weights
 from hgrpo.formulas.rule import GroupRule, Rule
+from hgrpo.formulas.tensors import check_shapes
 from hgrpo.learning.batch import SampledSequence, TrainingSequence, by_sequence, not_finite
 from hgrpo.learning.critic import Critic
 from hgrpo.learning.log_row import STEP_DIAGNOSTICS, SUMS, mismatch, over_steps
@@ -268,6 +269,7 @@ class Learner:
         start = behaviour if cap is None else torch.cat([s.old for s in sequences])
         if slopes is None:
             objective = self.rule.terms(logprobs, start, advantages)
+            check_shapes(objective, logprobs)
             if cap is not None:
                 objective = objective * importance_weights(start, behaviour, cap)
             policy_loss = (weights * objective).sum()

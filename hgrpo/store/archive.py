@@ -142,6 +142,10 @@ def _check_whole(mades: dict[str, dict], place: Path) -> None:
     lacking = named - mades.keys() - {*_SHARED}
     if any(not (STORE / key / MADE).is_file() for key in lacking):
         raise ValueError("an ancestor of a job is missing")
+    for made in mades.values():
+        name = f"settings/{made['settings']}.json"
+        if not any((folder / name).is_file() for folder in (place, STORE)):
+            raise ValueError(f"{name} is missing")
     for path in (place / "settings").glob("*"):
         if settings_digest(json.loads(path.read_bytes())) != path.stem:
             raise ValueError(f"settings/{path.name}")

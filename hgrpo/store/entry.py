@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 from hgrpo.atomic import atomic_file, write_json
 from hgrpo.config.canonical import settings_digest
@@ -51,8 +51,8 @@ class Record(BaseModel, extra="allow"):
     inputs: dict[str, list[Annotated[str, StringConstraints(pattern=f"^{KEY}/")]]]
     contents: _Hash | None
     finished: str
-    seconds: float
-    bytes: int
+    seconds: Annotated[float, Field(ge=0)]
+    bytes: Annotated[int, Field(ge=0)]
     host: str
     processor: str
     revision: str | None = None

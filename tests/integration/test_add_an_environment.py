@@ -221,3 +221,9 @@ def test_a_method_with_a_fit_between_rounds_is_one_file_and_one_config(checkout,
     expected = learnt[second["turn"] % len(learnt)].tolist()
     assert second["credit"].tolist() == pytest.approx(expected, rel=1e-12)
     assert "Position" in (results / "report/report.html").read_text(encoding="utf-8")
+
+
+def test_the_library_and_gymnasiums_checker_accept_it(project, checkout):
+    page = (project / "docs/add_an_environment.md").read_text(encoding="utf-8")
+    code = page.split("[as a library]")[1].split("```python\n")[1].split("```")[0]
+    run(checkout, "-c", code)

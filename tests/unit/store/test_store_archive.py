@@ -220,6 +220,8 @@ def test_edited_settings_are_refused(plan, shared):
     refuse(plan, shared, f"damaged or edited \\({name}\\)")
     write(shared, members | {name: b"{"})
     refuse(plan, shared, "damaged or edited")
+    write(shared, {each: content for each, content in members.items() if each != name})
+    refuse(plan, shared, f"{name} is missing")
 
 
 @pytest.mark.parametrize(
@@ -235,6 +237,7 @@ def test_edited_settings_are_refused(plan, shared):
         lambda made: made | {"contents": "0" * 16},
         lambda made: made | {"key": "0" * 16},
         lambda made: made | {"host": 3},
+        lambda made: made | {"seconds": -5},
     ],
 )
 def test_an_edited_record_is_refused(plan, shared, edit):
