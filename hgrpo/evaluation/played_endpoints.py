@@ -68,8 +68,8 @@ def played_endpoints(
         play: cumulative number of trajectories of each run by round, required for a budget.
 
     Raises:
-        UserError: episodes or `play` are missing, the budget ends after a run's last round, or it
-            ends before a run's first round and there is no untrained arm.
+        UserError: episodes or `play` are missing, a run has fewer trajectories than the budget, or
+            a run's first round exceeds the budget and there is no untrained arm.
     """
     test = episodes[episodes["panel"] == TEST]
     endpoints: dict[str, Endpoint] = {
@@ -136,7 +136,7 @@ def _at_budget(
         if not number and protocol.untrained not in last:
             raise UserError(
                 f"--config: endpoint: {run}: the first round exceeds {budget:,} trajectories, and "
-                "the study has no untrained arm that could be used in its place"
+                "the study has no untrained arm whose results could be used instead"
             )
         arm, number = (method, number) if number else (protocol.untrained, last[protocol.untrained])
         chosen = select(test, arm, number, GREEDY)

@@ -146,7 +146,7 @@ class Settings(ToGoSettings):
 
     @property
     def sums_to(self) -> SumsTo:
-        """Sum of a trajectory's credit: "return"; "" (unknown) with `value_baseline` or `to_go`."""
+        """The quantity to which a trajectory's credit sums; "" if this quantity is unknown."""
         return "" if self.readout == "value_baseline" or self.to_go is not None else "return"
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:

@@ -122,7 +122,7 @@ def true_variance(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def reliability(advantage: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
-    """`true_variance` / variance of `advantage`, at most 1; NaN if `advantage` is constant."""
+    """Share of the variance of `advantage` that is not noise, at most 1; NaN if it is constant."""
     spread = float(np.var(advantage))
     return min(1.0, true_variance(first, second) / spread) if spread else float("nan")
 
