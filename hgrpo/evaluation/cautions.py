@@ -48,10 +48,9 @@ def far_from_expert(sft: tuple[float, float], expert: tuple[float, float]) -> st
 def first_collapse(success: Sequence[float], start: float, n_tasks: int) -> int | None:
     """Index of the first round in which a run's success collapsed; None if it never did.
 
-    A collapse has two conditions. Success is below `COLLAPSED` times the best success so far, and
-    chance is not a plausible cause: for a policy with the best success, the binomial probability of
-    solving so few of `n_tasks` tasks is below `CHANCE`. `success` has one value per round, and
-    `start` is the initial policy's success.
+    Collapsed success is below `COLLAPSED` times the best success so far. A policy with this best
+    success also has a binomial probability below `CHANCE` of solving so few of `n_tasks` tasks.
+    `success` contains one value per round, and `start` is the initial policy's success.
     """
     from scipy.stats import binom
 

@@ -56,7 +56,7 @@ class Comparison:
         gates: results of the declared gates on controls; see `gates.judge`.
         best_temperature: best temperature of the untrained arm on validation; None if there is no
             untrained arm.
-        scores: arm -> scores [seeds, tasks] of greedy play at the endpoint.
+        scores: maps arms to scores [seeds, tasks] of greedy play at the endpoint.
         n_test: number of tasks on the test panel.
     """
 

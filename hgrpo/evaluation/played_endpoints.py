@@ -32,7 +32,7 @@ class Protocol:
             against an arm that is not in `methods`.
         untrained: arm of the supervised policy, evaluated at several temperatures, or None.
         methods: arms in display order; further arms with episodes are appended.
-        step_trajectories: trained arm -> number of training trajectories per step.
+        step_trajectories: maps trained arms to the number of training trajectories per step.
         twin: A/A twin of the reference, which differs only in its random numbers, or None.
         settings: endpoint, score, thresholds, and settings of intervals and verdicts.
     """
@@ -64,7 +64,7 @@ def played_endpoints(
     """Compute the outcomes of each arm at each endpoint; the declared endpoint comes first.
 
     Args:
-        last: arm -> its last round.
+        last: maps each arm to its last round.
         play: cumulative number of trajectories of each run by round, required for a budget.
 
     Raises:

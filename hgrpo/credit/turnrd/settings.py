@@ -172,7 +172,7 @@ class Settings(ToGoSettings):
         if self.readout != "alpha_return" and not trained:
             raise ValueError(
                 f"readout: {self.readout} requires a trained value head; set `fit.value_weight` "
-                "above 0, or use `version: v2`, which always trains it"
+                "above 0, or use `version: v2`, which always trains this head"
             )
         clips = self.readout == "projected_value"
         refuse_unread(self, ("value_clip", clips, "readout: projected_value"))

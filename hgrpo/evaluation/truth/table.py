@@ -92,9 +92,7 @@ def read_truth_table(path: Path) -> pa.Table:
     sketch = table.schema.field(SKETCH).type if SKETCH in table.column_names else None
     size = sketch.list_size if isinstance(sketch, pa.FixedSizeListType) else 1
     if not table.schema.equals(truth_schema(size)):
-        raise UserError(
-            f"{path}: expected a truth table, but its columns differ (docs/artefacts.md)"
-        )
+        raise UserError(f"{path}: the columns are not those of a truth table (docs/artefacts.md)")
     return parquet.check_numbers(table, path)
 
 
