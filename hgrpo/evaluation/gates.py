@@ -4,7 +4,7 @@ A gate is a claim about a control arm's difference from the reference at the dec
 gate fails, the study's other comparisons prove little. Gates use intervals without Holm's
 correction, because each gate is a separate claim and all gates are reported. For `not_above` and
 `no_difference`, the power of a gate is the probability that the gate fails at a given true
-difference. For other claims, it is the probability that the gate passes if the control works.
+difference. Otherwise, the power is the probability that the gate passes if the control works.
 """
 
 from collections.abc import Sequence

@@ -66,8 +66,8 @@ def shuffled_spread(
 
         c (T sum |s_t|^2 - |sum s_t|^2) / (T - 1),
 
-    where c is the covariance of the two halves over the turns. The variance is 0 if T is 1. It
-    excludes noise, because the two halves have independent noise and the same permutation.
+    where c is the covariance of the two halves over the turns. The variance is 0 if T is 1. The
+    formula excludes noise, because the noise of the two halves is independent.
 
     Args:
         sketches: float64 [N, size], s_t.
