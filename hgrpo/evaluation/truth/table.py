@@ -120,7 +120,7 @@ def true_variance(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def reliability(advantage: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
-    """Share of the variance of `advantage` that is not noise; NaN if the variance is 0."""
+    """Share of the variance of `advantage` that is signal, at most 1; NaN if the variance is 0."""
     spread = float(np.var(advantage))
     return min(1.0, true_variance(first, second) / spread) if spread else float("nan")
 
