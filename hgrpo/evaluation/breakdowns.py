@@ -82,7 +82,7 @@ def last_round(chosen: pd.DataFrame, played: Outcomes, level: float) -> dict:
     """Columns of the main table that describe one arm in one round at one temperature.
 
     `chosen` contains the arm's episodes on all panels. `played` contains the arm's outcomes on the
-    test panel; if the arm was evaluated only once, these are repeated for every seed.
+    test panel. If the arm was evaluated only once, these outcomes are repeated for every seed.
     """
     test = chosen[chosen["panel"] == TEST]
     rate = statistics.rate_interval(played.success, level)

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-# Fraction of the expert's success and mean return below which a policy is far below its expert.
-# In the published studies, SFT policies have 0.55 (WebShop) to 2.4 times their expert's success.
+# Caution if an SFT policy's success and mean return are both below this fraction of the expert's.
+# In the published studies, the policy's success is 0.55 (WebShop) to 2.4 times the expert's.
 FAR_BELOW = 1 / 3
 # A run has collapsed if its success falls below this fraction of its best success so far.
 COLLAPSED = 1 / 4
-# A drop that has at least this probability by chance, e.g. on a small panel, is not a collapse.
+# A drop is not a collapse if it has at least this probability by chance, e.g. on a small panel.
 CHANCE = 0.001
 # Warn above this share of dead groups. In the published study `bakeoff`, flat GRPO still learns
 # with half of its groups dead.
@@ -48,8 +48,8 @@ def far_from_expert(sft: tuple[float, float], expert: tuple[float, float]) -> st
 def first_collapse(success: Sequence[float], start: float, n_tasks: int) -> int | None:
     """Index of the first round in which a run's success collapsed; None if it never did.
 
-    Success has collapsed if it is below `COLLAPSED` times its best value so far and if, at this
-    best success rate, solving so few of `n_tasks` tasks has a binomial probability below `CHANCE`.
+    Collapsed success is below `COLLAPSED` times the best success so far. A policy with this best
+    success also has a binomial probability below `CHANCE` of solving so few of `n_tasks` tasks.
     `success` contains one value per round, and `start` is the initial policy's success.
     """
     from scipy.stats import binom

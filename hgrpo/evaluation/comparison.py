@@ -1,8 +1,8 @@
 """Compares the arms of a study: computes paired differences and verdicts from episodes.
 
-A study declares its endpoint before it runs. The endpoint defines a set of rounds
-(`endpoint.rounds_read`), and whether an episode is scored by its success or its return. For each
-seed, a task's score is the mean over the greedy test evaluations after these rounds. Each of two
+A study declares its endpoint and its score before it runs. The endpoint defines a set of rounds
+(`endpoint.rounds_read`), and the score of an episode is its success or its return. For each seed,
+a task's score is the mean over the greedy test evaluations after these rounds. Each of two
 questions is answered by a family of comparisons, which are paired by seed and task. Holm's
 correction is applied within each family:
 
@@ -56,7 +56,7 @@ class Comparison:
         gates: results of the declared gates on controls; see `gates.judge`.
         best_temperature: best temperature of the untrained arm on validation; None if there is no
             untrained arm.
-        scores: arm -> scores [seeds, tasks] of greedy play at the endpoint.
+        scores: maps arms to scores [seeds, tasks] of greedy play at the endpoint.
         n_test: number of tasks on the test panel.
     """
 

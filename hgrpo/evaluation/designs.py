@@ -30,8 +30,8 @@ class Factorial:
     """A full factorial with two levels per factor; each arm is one cell.
 
     Attributes:
-        factors: factor -> (level of the reference arm, other level).
-        cells: arm -> factor -> level.
+        factors: maps each factor to (level of the reference arm, other level).
+        cells: maps each arm to its level of each factor.
     """
 
     factors: dict[str, tuple[Hashable, Hashable]]

@@ -116,7 +116,7 @@ def contrast(
     """Estimate a contrast: a weighted sum of the arms' scores, with weights that sum to 0.
 
     Args:
-        tables: arm -> scores [seeds, tasks], for all arms.
+        tables: maps every arm to its scores [seeds, tasks].
     """
     halves = [
         sum(np.abs(weights[arm]) * tables[arm] for arm in tables if weights[arm] * sign > 0)
@@ -173,14 +173,14 @@ def effects(
     """Estimate each contrast of the design at the study's endpoint, one row per contrast.
 
     A contrast is the difference between the mean scores of two halves of the cells. A main effect
-    is the score at the other level minus the score at the reference arm's level. An interaction is
-    half the change in the credit assigner's effect when the other factor changes. With this usual
-    scaling (Box, Hunter and Hunter 2005, Statistics for Experimenters), all contrasts have the same
-    expected standard error. The variance between runs is estimated from all cells. Holm's
-    correction covers all rows.
+    is the score at a factor's non-reference level minus the score at its reference level. An
+    interaction is half the change in the credit assigner's effect when the other factor changes.
+    With this usual scaling (Box, Hunter and Hunter 2005, Statistics for Experimenters), all
+    contrasts have the same expected standard error. The variance between runs is estimated from
+    all cells. Holm's correction covers all rows.
 
     Args:
-        scores: arm -> scores [seeds, tasks] at the endpoint, with the same seeds and tasks.
+        scores: maps arms to endpoint scores [seeds, tasks], with the same seeds and tasks.
     """
     rows = []
     for factors in design.contrasts:

@@ -38,7 +38,7 @@ def round_within(budget: int, played: Sequence[int]) -> int:
 
 
 def check_budget(budget: int, rounds: int, trajectories: int) -> None:
-    """Check that a budget of trajectories ends within an arm's rounds of training.
+    """Check that a budget of trajectories is between one round and all rounds of an arm.
 
     Args:
         budget: number of trajectories.
@@ -46,7 +46,7 @@ def check_budget(budget: int, rounds: int, trajectories: int) -> None:
         trajectories: number of training trajectories per round, without continuations.
 
     Raises:
-        ValueError: the budget ends before the arm's first round, or after its last round.
+        ValueError: the budget is smaller than one round, or larger than all rounds together.
     """
     if budget < trajectories:
         raise ValueError(

@@ -21,13 +21,13 @@ from hgrpo.evaluation.statistics import Estimate
 def with_verdicts(
     runs: Runs, family: Sequence[tuple[str, Arm]], settings: StatisticsConfig
 ) -> tuple[pd.DataFrame, list[power.Spread]]:
-    """Compare each method's greedy play with its baseline, at the declared endpoint and score.
+    """Compare each method with its baseline, by the declared score at the declared endpoint.
 
     The minimum detectable effect is NaN if scores do not vary between runs (`power.seeds_differ`),
     and infinite if even the largest possible difference in success rate would not be detected.
 
     Args:
-        family: pairs (method, baseline).
+        family: pairs (method, baseline). The method plays greedily.
 
     Returns:
         The table, and the components of each row's standard error (empty if there is one seed).

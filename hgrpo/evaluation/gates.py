@@ -2,9 +2,9 @@
 
 A gate is a claim about a control arm's difference from the reference at the declared endpoint. If a
 gate fails, the study's other comparisons prove little. Gates use intervals without Holm's
-correction, because each gate is a separate claim and all gates are reported. The power of a gate is
-the probability that the gate passes if the control works. For `not_above` and `no_difference`, the
-power is the probability that the gate fails at a given true difference.
+correction, because each gate is a separate claim and all gates are reported. For `not_above` and
+`no_difference`, the power of a gate is the probability that the gate fails at a given true
+difference. Otherwise, the power is the probability that the gate passes if the control works.
 """
 
 from collections.abc import Sequence

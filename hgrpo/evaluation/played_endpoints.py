@@ -32,7 +32,7 @@ class Protocol:
             against an arm that is not in `methods`.
         untrained: arm of the supervised policy, evaluated at several temperatures, or None.
         methods: arms in display order; further arms with episodes are appended.
-        step_trajectories: trained arm -> number of training trajectories per step.
+        step_trajectories: maps trained arms to the number of training trajectories per step.
         twin: A/A twin of the reference, which differs only in its random numbers, or None.
         settings: endpoint, score, thresholds, and settings of intervals and verdicts.
     """
@@ -64,12 +64,12 @@ def played_endpoints(
     """Compute the outcomes of each arm at each endpoint; the declared endpoint comes first.
 
     Args:
-        last: arm -> its last round.
+        last: maps each arm to its last round.
         play: cumulative number of trajectories of each run by round, required for a budget.
 
     Raises:
-        UserError: episodes or `play` are missing, the budget ends after a run's last round, or it
-            ends before a run's first round and there is no untrained arm.
+        UserError: episodes or `play` are missing, a run has fewer trajectories than the budget, or
+            a run's first round exceeds the budget and there is no untrained arm.
     """
     test = episodes[episodes["panel"] == TEST]
     endpoints: dict[str, Endpoint] = {
@@ -136,7 +136,7 @@ def _at_budget(
         if not number and protocol.untrained not in last:
             raise UserError(
                 f"--config: endpoint: {run}: the first round exceeds {budget:,} trajectories, and "
-                "the study has no untrained arm that could be used in its place"
+                "the study has no untrained arm whose results could be used instead"
             )
         arm, number = (method, number) if number else (protocol.untrained, last[protocol.untrained])
         chosen = select(test, arm, number, GREEDY)

@@ -28,7 +28,7 @@ class Spread:
 
     Attributes:
         runs: between-run variance of a single seed's difference, from all arms (`run_spread`).
-        tasks: variance between the expected differences of tasks.
+        tasks: variance of the expected difference over tasks.
         residual: variance that is explained by neither seed nor task.
         n_tasks: number of tasks.
         freedom: degrees of freedom of `runs`, divided by (number of seeds - 1).

@@ -8,10 +8,10 @@ where all arms share the shift, because they share the seed's random numbers. Th
 arm give a poor estimate of its noise: if they happen to agree, any difference seems significant.
 The noise variance is therefore the residual mean square of the whole table (the pooled variance),
 with (arms - 1) (seeds - 1) degrees of freedom. If an arm's own variance is larger, it replaces the
-pooled variance. It has (seeds - 1) degrees of freedom if it is significantly larger (F test at 5 %)
-or if the arm is the baseline, and those of the pooled variance otherwise. We simulated this rule
-(docs/statistics.md). Source of the mean squares: Searle, Casella and McCulloch 1992, Variance
-Components, chapter 4.
+pooled variance. The arm's own variance has (seeds - 1) degrees of freedom if it is significantly
+larger (F test at 5 %) or if the arm is the baseline. Otherwise, the degrees of freedom are those of
+the pooled variance. We simulated this rule (docs/statistics.md). Source of the mean squares:
+Searle, Casella and McCulloch 1992, Variance Components, chapter 4.
 
 Arrays may have leading axes of independent repeats.
 """
@@ -32,7 +32,7 @@ class RunSpread:
     Attributes:
         arms: variance of each arm's noise, at least the pooled variance, [..., arms].
         noisier: whether the arm's own variance exceeds the pooled variance, [..., arms].
-        wide: whether the arm's own variance is significantly larger, [..., arms].
+        wide: whether the arm's own variance is significantly above `pooled`, [..., arms].
         pooled: residual mean square of all arms [...].
         seeds: variance of the seeds' shifts [...].
         freedom: degrees of freedom of the pooled variance.

@@ -142,7 +142,7 @@ class EvaluationConfig(StatisticsConfig):
         if any(value < 0 for value in values) or len(set(values)) < len(values):
             raise ValueError("expected distinct temperatures of at least 0")
         if 0 not in values:
-            raise ValueError("0 (greedy) is missing; add it, because arms are compared greedily")
+            raise ValueError("0 is missing; add it, because arms are compared in greedy play")
         return values
 
     @property

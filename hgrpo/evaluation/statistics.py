@@ -58,7 +58,7 @@ class Estimate:
 
     @property
     def p_value(self) -> float:
-        """Two-sided p-value for a true mean of 0. If the error is 0: 1 for a mean of 0, else 0."""
+        """Two-sided p-value for a mean of 0. If the standard error is 0, the p-value is 0 or 1."""
         if self.standard_error == 0:
             return float(self.mean == 0)
         t_value = abs(self.mean) / self.standard_error
@@ -124,8 +124,8 @@ def rate_interval(success: np.ndarray, level: float = LEVEL) -> Estimate:
         shrunk = (success.mean(axis=0).sum() + 1) / (tasks + 2)
         effective = shrunk * (1 - shrunk) / error**2
         quantile = stats.t.ppf((1 + level) / 2, freedom)
-        # Pass the tail probability, because with two seeds it may be 1e-37, and the level would be
-        # rounded to 1. `max` prevents underflow of the tail probability to 0.
+        # With two seeds, the tail probability may be 1e-37, and the level would be rounded to 1, so
+        # pass the tail probability. `max` prevents underflow of the tail probability to 0.
         tails = max(2 * stats.norm.sf(quantile), 1e-300)
         lower, upper = wilson_interval(mean * effective, effective, tails)
     return Estimate(mean, min(lower, mean), max(upper, mean), error, freedom, seeds, tasks)

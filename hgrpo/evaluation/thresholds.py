@@ -155,7 +155,7 @@ def curves(first: pd.DataFrame) -> pd.DataFrame:
 
 
 def common_horizon(first: pd.DataFrame) -> float:
-    """Number of trajectories in the run with the fewest; `first` is from `first_rounds`."""
+    """Smallest total number of trajectories of any run; `first` is from `first_rounds`."""
     return float(first["end"].min())
 
 

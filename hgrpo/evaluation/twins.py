@@ -22,7 +22,7 @@ _ADVANTAGES = {"credit", "alpha", "group_norm", "turn_norm", "norm_floor"}
 
 
 def unexplained(a: np.ndarray, b: np.ndarray) -> float:
-    """Fraction of the squares of `a` not explained by `b`, [turns] each; NaN if one is all 0."""
+    """Fraction of `a` [turns] not explained by `b` [turns]; NaN if all of `a` or `b` is 0."""
     squares = float(a @ a) * float(b @ b)
     return 1 - max(0.0, float(a @ b)) ** 2 / squares if squares else float("nan")
 

@@ -19,7 +19,7 @@ def kl_k2(logprobs: Tensor, reference: Tensor) -> Tensor:
 
 
 def kl_k3_k2_gradient(logprobs: Tensor, reference: Tensor) -> Tensor:
-    """The value of `kl_k3` and the gradient of `kl_k2`, which are unbiased on-policy.
+    """The value of `kl_k3` with the gradient of `kl_k2`. Both are unbiased on-policy.
 
     In contrast, the expected gradient of `kl_k3` is the gradient of KL(reference || policy).
     """

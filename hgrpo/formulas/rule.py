@@ -49,10 +49,10 @@ class Rule(Strict, ABC):
         """The loss of each seed, and metrics to log."""
 
     def token_credit(self, seen: Seen) -> Tensor | None:
-        """The rule's own advantages [S, N, K, M, T]; None if it uses rewards minus the baseline."""
+        """The rule's own advantages [S, N, K, M, T], or None for rewards minus the baseline."""
 
     def screen(self, rollout: Rollout, uniform: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Select rollouts: 1 for a rollout in the update, else 0, [S, N, K]; and metrics to log.
+        """Return 1 for rollouts in the update and 0 for others, [S, N, K], and metrics to log.
 
         Args:
             uniform: one uniform random number in [0, 1) for each rollout, [S, N * K].

@@ -1,7 +1,7 @@
 """Scores for sets of answers to tasks with two objectives, and the credit of single answers.
 
 Each answer has a reward vector r. The score of a set of M answers is E_w[max_m w . r_m], i.e. the
-reward of the best answer, averaged over random weights w. A set has M slots with an answer each.
+reward of the best answer, averaged over random weights w. Each of the set's M slots has one answer.
 """
 
 from abc import abstractmethod
@@ -45,7 +45,7 @@ def drawn_set_score(vectors: Tensor, weights: Tensor) -> Tensor:
 
 
 def crossings(vectors: Tensor) -> Tensor:
-    """Sorted breakpoints t in [0, 1]: 0, 1, and where two answers have equal rewards; [..., C].
+    """Sorted breakpoints t in [0, 1]: 0, 1 and all t at which two rewards are equal, [..., C].
 
     With weights (t, 1 - t), the reward of an answer is a line in t. For a pair of lines that are
     parallel or meet outside [0, 1], the result repeats 0 or 1.

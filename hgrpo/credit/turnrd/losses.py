@@ -31,7 +31,7 @@ def rank_loss(predicted: Tensor, returns: Tensor, margin: float) -> Tensor:
 
 
 def prior_loss(alpha: Tensor, mask: Tensor) -> Tensor:
-    """Mean over trajectories of KL(alpha || softmax(t / T)) for a trajectory of T turns.
+    """Mean of KL(alpha || softmax(t / T)) over trajectories, each with its own length T.
 
     alpha and mask are [B, T].
     """

@@ -146,7 +146,7 @@ class Settings(ToGoSettings):
 
     @property
     def sums_to(self) -> SumsTo:
-        """Sum of a trajectory's credit: "return"; "" (unknown) with `value_baseline` or `to_go`."""
+        """The quantity to which a trajectory's credit sums; "" if this quantity is unknown."""
         return "" if self.readout == "value_baseline" or self.to_go is not None else "return"
 
     def on_stored_rollouts(self, fitted: bool) -> StoredCredit:
@@ -172,7 +172,7 @@ class Settings(ToGoSettings):
         if self.readout != "alpha_return" and not trained:
             raise ValueError(
                 f"readout: {self.readout} requires a trained value head; set `fit.value_weight` "
-                "above 0, or use `version: v2`, which always trains it"
+                "above 0, or use `version: v2`, which always trains this head"
             )
         clips = self.readout == "projected_value"
         refuse_unread(self, ("value_clip", clips, "readout: projected_value"))

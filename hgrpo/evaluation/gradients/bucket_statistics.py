@@ -62,7 +62,7 @@ class BucketStatistics:
         drawn: [R, C], the expected increase of the squared norm due to resampling, or 0 without
             resampling. It equals the noise of the original sample, because resamples vary around
             the sample as the sample varies around the true gradient.
-        cosine: [R, C, C], cosine between components; nan if either is 0.
+        cosine: [R, C, C], cosine between two components' gradients; nan if either gradient is 0.
     """
 
     loss: np.ndarray
@@ -73,7 +73,7 @@ class BucketStatistics:
 
     @property
     def signal(self) -> np.ndarray:
-        """The noise-corrected squared norm, [R, C]; negative if the correction exceeds it."""
+        """The squared norm corrected for noise, [R, C]. It may be negative by chance."""
         return self.norm**2 - self.noise - self.drawn
 
     @property

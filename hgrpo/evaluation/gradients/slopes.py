@@ -40,7 +40,7 @@ def weighted_norms(table: pd.DataFrame) -> pd.DataFrame:
         and upper. `norm` is the component's coefficient times the norm of the measured gradient,
         and `noise` is the expected contribution of noise to the square of `norm`. `square` is
         `norm` squared minus `noise`. It is not clipped at 0, to avoid a bias. `lower` and `upper`
-        limit one seed's bootstrap interval (over groups) for the noise-corrected norm.
+        are a seed's bootstrap interval (over groups) of the noise-corrected norm.
     """
     rows = table[table["bucket"] != ALL].copy()
     rows["norm"] *= rows["coefficient"]
@@ -179,7 +179,7 @@ def dominance(norms: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
 
 
 def _end(part: pd.DataFrame, place: str) -> pd.Series:
-    """Columns `norm` and `square` of a seed's lowest or highest bucket, by (column, component)."""
+    """`norm` and `square` of each component in the bucket of lowest or highest deviation."""
     # Several buckets may share the same deviation (e.g. 0); ties keep their original order.
     ordered = part[part["component"] == TASK].sort_values("deviation", kind="stable")
     bucket = ordered["bucket"].iloc[0 if place == "lowest" else -1]

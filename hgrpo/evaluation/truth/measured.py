@@ -17,7 +17,7 @@ INADMISSIBLE, NO_WORD, OTHER = "(not admissible)", "(no word)", "(other)"
 # The most common kinds of action, up to this number, are kept. Others are merged into `OTHER`.
 KINDS = 12
 _LETTERS = re.compile(r"[^\W\d_]+")
-# `method` of the rows for the shuffled and the unshuffled truth; values of `beats_shuffled`.
+# Values of the column `method` for the shuffled truth and the truth, and of `beats_shuffled`.
 SHUFFLED, TRUTH = "shuffled", "truth"
 YES, NO = "yes", "no"
 SHUFFLED_LABEL, TRUTH_LABEL = "Truth, shuffled", "Truth"
@@ -131,7 +131,7 @@ def measured_truth(table: pa.Table, actions: Sequence[tuple[str, bool]]) -> Meas
 
 @dataclass(frozen=True)
 class Played:
-    """Rollouts of one policy, their credit by method, and their true advantages or None."""
+    """Rollouts of one policy, with the credit of each method and (if measured) the truth."""
 
     plan: Sequence[Computation]
     rollouts: SharedRollouts

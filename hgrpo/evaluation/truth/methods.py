@@ -30,8 +30,9 @@ def truth_tables(
         - truth_errors: rows of each method; see `scoring.error_rows`.
 
     Args:
-        updates: method -> settings that convert its credit to advantages.
-        labels: method -> label, in the order of the rows; methods without credit are omitted.
+        updates: maps each method to the settings that convert its credit to advantages.
+        labels: maps methods to labels, in the order of the rows. Only methods with credit have a
+            row.
     """
     rollouts, truth = played.rollouts, played.truth
     where = {"round": rollouts.stored[0].round}

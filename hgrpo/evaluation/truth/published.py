@@ -39,7 +39,7 @@ def read_published(folder: Path) -> tuple[pd.DataFrame, MeasuredTruth]:
 
 
 def read_credits(path: Path, places: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Read credit and advantage of the turns in `places`, in the same order, float64 [N] each.
+    """Read credit and advantage of the turns in `places`, in this order, float64 [N] each.
 
     If the file has no column `advantage`, the credit is used as advantage.
 

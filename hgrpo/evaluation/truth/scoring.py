@@ -55,7 +55,7 @@ def pearson(
 
 
 def _varies(variance: np.ndarray, square: np.ndarray) -> np.ndarray:
-    """Return `variance`, or 0 where it may be a rounding error, given the mean square `square`."""
+    """Return `variance`, or 0 where it is negligible relative to the mean square `square`."""
     return np.where(variance > 1e-12 * square, variance, 0.0)
 
 
@@ -157,7 +157,7 @@ def true_gradient_rows(truth: MeasuredTruth) -> list[dict[str, float]]:
 
 
 def best_scale(advantage: np.ndarray, truth: np.ndarray) -> float:
-    """Factor f >= 0 that minimises |f * advantage - truth|^2; noise in `truth` does not bias it."""
+    """Factor f >= 0 that minimises |f * advantage - truth|^2; noise in `truth` does not bias f."""
     square = float(advantage @ advantage)
     return max(0.0, float(advantage @ truth) / square) if square else 0.0
 

@@ -66,8 +66,8 @@ def shuffled_spread(
 
         c (T sum |s_t|^2 - |sum s_t|^2) / (T - 1),
 
-    where c is the covariance of the two halves over the turns. To exclude noise, it is computed as
-    the covariance of the two halves' gradients under the same permutation. It is 0 if T is 1.
+    where c is the covariance of the two halves over the turns. The variance is 0 if T is 1. The
+    formula excludes noise, because the noise of the two halves is independent.
 
     Args:
         sketches: float64 [N, size], s_t.

@@ -92,9 +92,7 @@ def read_truth_table(path: Path) -> pa.Table:
     sketch = table.schema.field(SKETCH).type if SKETCH in table.column_names else None
     size = sketch.list_size if isinstance(sketch, pa.FixedSizeListType) else 1
     if not table.schema.equals(truth_schema(size)):
-        raise UserError(
-            f"{path}: expected a truth table, but its columns differ (docs/artefacts.md)"
-        )
+        raise UserError(f"{path}: the columns are not those of a truth table (docs/artefacts.md)")
     return parquet.check_numbers(table, path)
 
 
@@ -122,7 +120,7 @@ def true_variance(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def reliability(advantage: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
-    """`true_variance` / variance of `advantage`, at most 1; NaN if `advantage` is constant."""
+    """Share of the variance of `advantage` that is signal, at most 1; NaN if the variance is 0."""
     spread = float(np.var(advantage))
     return min(1.0, true_variance(first, second) / spread) if spread else float("nan")
 
