@@ -53,7 +53,7 @@ Query = tuple[Literal, ...]
 
 @dataclass(frozen=True)
 class Each:
-    """Renders `expression` for each assignment that satisfies `query`; once if `query` is empty.
+    """Renders `expression` once per assignment that satisfies `query`, or once if `query` is empty.
 
     If `listed`, the texts are joined by the rules `list_separator` and `list_last_separator`.
     """

@@ -45,7 +45,7 @@ class Or:
 
 @dataclass(frozen=True)
 class Exists:
-    """True if `part` is true for some values of `variables`, given as (name, type) pairs."""
+    """True if `part` is true for some values of `variables`, which are (name, type) pairs."""
 
     variables: tuple[tuple[str, str], ...]
     part: "Formula"
