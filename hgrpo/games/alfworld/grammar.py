@@ -22,7 +22,7 @@ from hgrpo.errors import UserError
 
 @dataclass(frozen=True)
 class Attribute:
-    """`variable.attribute`; for a variable without attribute, the attribute is `name`."""
+    """`variable.attribute`; if only a variable is given, `attribute` is "name"."""
 
     variable: str
     attribute: str
