@@ -14,24 +14,24 @@ from hgrpo.formulas.tensors import Tensor, check_shapes, torch
 
 
 def tpo_target(old_scores: Tensor, skills: Tensor, eta: float, dim: int) -> Tensor:
-    """q = softmax(log_softmax(old scores) + u / eta), the old policy reweighted by exp(u / eta)."""
+    """Target distribution over `dim`: softmax(log_softmax(old_scores) + skills / eta), detached."""
     check_shapes(old_scores, skills)
     return (old_scores.log_softmax(dim) + skills / eta).softmax(dim).detach()
 
 
 def unanchored_target(skills: Tensor, eta: float, dim: int) -> Tensor:
-    """q = softmax(u / eta): `tpo_target` for a uniform old policy."""
+    """Target distribution softmax(skills / eta): `tpo_target` for a uniform old policy."""
     return (skills / eta).softmax(dim).detach()
 
 
 def target_cross_entropy(scores: Tensor, target: Tensor, dim: int) -> Tensor:
-    """-sum q log_softmax(scores) over `dim`; its gradient is softmax(scores) - q."""
+    """-sum(target * log_softmax(scores)) over `dim`. The gradient is softmax(scores) - target."""
     check_shapes(scores, target)
     return -(target * scores.log_softmax(dim)).sum(dim)
 
 
 def group_pg(scores: Tensor, skills: Tensor, eta: float, dim: int) -> Tensor:
-    """-sum (u / eta) scores over `dim`, a policy gradient with the skills as advantages."""
+    """-sum(skills / eta * scores) over `dim`: a policy gradient with the skills as advantages."""
     return -(skills.detach() / eta * scores).sum(dim)
 
 
@@ -73,7 +73,7 @@ class TPONoAnchor(TPO):
     """Cross-entropy to a target that does not depend on the old policy.
 
     The target is softmax(advantages / eta) over a group. Changed: groups with equal rewards get no
-    gradient, because their target, which is uniform, would change the policy.
+    gradient. Without this change, they would pull the policy towards a uniform distribution.
     """
 
     def target(self, old: Tensor, skills: Tensor) -> Tensor:
@@ -143,7 +143,7 @@ class TPOToken(Target):
 
 
 def _about(target: Tensor, skills: Tensor) -> dict[str, Tensor]:
-    """Metrics of a target [..., K] and its advantages, [...] each."""
+    """Metrics to log, [...] each, for a target [..., K] and the advantages `skills` [..., K]."""
     return {
         "tpo_target_entropy": entropy_of(target),
         "tpo_target_top_prob": target.amax(-1),

@@ -82,7 +82,7 @@ class TextEnv(Protocol):
         ...
 
     def situation(self) -> tuple[str, str]:
-        """Return a fingerprint of the state known to the agent, and one of the admissible commands.
+        """Return two fingerprints: of the state known to the agent, and of the admissible commands.
 
         Two situations are considered the same if both fingerprints are equal.
         """
@@ -105,7 +105,7 @@ def check_action(action: object) -> None:
 
 
 def finite(value: object, what: str) -> float:
-    """Return `value` as a float; raise UserError about `what` if it is not finite in float32."""
+    """Return `value` as a float; raise UserError (naming `what`) if it is not a finite float32."""
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     try:
         number = float(value) if is_number else math.nan
@@ -136,7 +136,7 @@ def check_step(env: object, step: object, task: Task, turn: int) -> tuple[float,
 
 
 def wrong(env: object, method: str, mistake: str) -> UserError:
-    """Create a UserError that names an environment's method and describes its mistake."""
+    """Create a UserError that describes a mistake in a method of an environment."""
     return UserError(f"{type(env).__module__}.{type(env).__qualname__}.{method}: {mistake}")
 
 

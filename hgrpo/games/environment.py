@@ -166,7 +166,7 @@ class Environment(ABC):
     # Files and folders that `make_tasks` writes and that are read during episodes. Only these
     # files and the panels file are passed to later jobs.
     task_files: ClassVar[tuple[str, ...]] = ()
-    # Description, used in the report, of the player whose episodes `ceiling` returns.
+    # Description of the player in `ceiling`, for the report.
     informed: ClassVar[str] = ""
 
     @property
@@ -185,7 +185,7 @@ class Environment(ABC):
         """Write the tasks to `out`, and yield (split, task) in panel order.
 
         Args:
-            skipped: maps a reason to the number of tasks excluded for it; updated in place.
+            skipped: maps a reason to the number of excluded tasks; updated in place.
 
         Raises:
             UserError: a user's file is missing or malformed, or too few tasks are available.
@@ -205,15 +205,15 @@ class Environment(ABC):
     def ceiling(
         self, settings: EnvSettings, tasks: Path, panel: list[Task], seed: int
     ) -> list[dict] | None:
-        """Episodes of a player with privileged information, one row each; None if unsupported."""
+        """One row per episode of a player with privileged information; None if unsupported."""
         return None
 
     def task_data_files(self, settings: EnvSettings) -> list[dict]:
-        """Name, size and SHA-256 of each data file for `make_tasks`; downloads missing files."""
+        """Download missing data files for `make_tasks`; return name, size and SHA-256 of each."""
         return []
 
     def demonstration_data_files(self, settings: EnvSettings) -> list[dict]:
-        """Name, size and SHA-256 of each data file for `demonstrate`; downloads missing files."""
+        """Download missing data files for `demonstrate`; return name, size and SHA-256 of each."""
         return []
 
     def user_files(self, settings: EnvSettings) -> list[UserFile]:

@@ -43,8 +43,8 @@ def fetch(source: Source, path: Path, key: str) -> dict[str, str | int]:
 
     Raises:
         UserError: requests or tenacity is not installed, the network is unavailable, the server
-            refuses or sends a web page, size or checksum do not match, or the file cannot be
-            written.
+            refuses the request or sends a web page, the size or checksum is wrong, or the file
+            cannot be written.
     """
     place = "" if path.exists() else f" (alternatively, copy the file to {path})"
     try:
@@ -109,8 +109,8 @@ def _request(source: Source, part: Path) -> None:
     Raises:
         _PassingError: the server does not respond, reports a temporary error, or sends too few
             bytes.
-        UserError: the URL is malformed, the initial connection fails, or the server refuses or
-            sends a different file.
+        UserError: the URL is malformed, the initial connection fails, the server refuses the
+            request, or the response is not the expected file.
     """
     import requests
 

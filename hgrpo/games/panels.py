@@ -1,7 +1,7 @@
 """Reads, writes and checks panels, which are ordered and disjoint lists of tasks.
 
-The panel `train` is used in training, `validation` and `test` in evaluation. A study may have a
-fourth panel, `analysis`, which is used in neither.
+The panel `train` is used in training. The panels `validation` and `test` are used in evaluation. A
+study may have a fourth panel, `analysis`, which is used in neither training nor evaluation.
 """
 
 import hashlib
@@ -110,8 +110,8 @@ def share_out(
 ) -> list[tuple[str, Row]]:
     """Assign the tasks of one split of a folder to panels, in order; then call `check_filled`.
 
-    The analysis panel gets tasks of the train split that are not in the train panel. These follow
-    the train panel's tasks or, if that panel has no maximum size, precede them.
+    The analysis panel gets the tasks of the train split that follow those of the train panel. If
+    the train panel has no maximum size, the analysis panel gets the first tasks of the split.
 
     Args:
         sizes: maps a panel to its maximum number of tasks; None for no maximum.

@@ -48,7 +48,7 @@ def uniform(keys: np.ndarray, counters: np.ndarray) -> np.ndarray:
 
 
 def training_step(seed: int, round_index: int, step: int, stream: int) -> tuple:
-    """Return the common prefix of the names of all rollout streams in a training step.
+    """Return the name prefix that all rollout streams of a training step share.
 
     Args:
         seed: the run's seed.

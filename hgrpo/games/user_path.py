@@ -38,7 +38,7 @@ def user_text(path: Path) -> str:
 
 
 def missing(text: str, key: str, holds: Sequence[str]) -> Path | None:
-    """Return `text` as a path if missing, else the first missing file in it; None if all exist.
+    """Return the first missing path: `text` or a file in it. Return None if nothing is missing.
 
     Args:
         holds: patterns (`Path.glob`) of the files that the folder `text` must contain.

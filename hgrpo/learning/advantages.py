@@ -76,10 +76,10 @@ def is_flat(credit: Sequence[np.ndarray]) -> bool:
 
 
 def advantage_shares(advantages: Sequence[np.ndarray]) -> dict[str, float | None]:
-    """Log entries about `advantages`, one array [T_k] per trajectory. Their range is [0, 1].
+    """Log entries about `advantages`, one array [T_k] per trajectory. All entries are in [0, 1].
 
-    - `turn_share`: share of the sum of squares that is due to variation within trajectories, over
-      trajectories with at least two turns. It is 0 for flat GRPO.
+    - `turn_share`: share of the sum of squares that is due to variation within trajectories.
+      Trajectories with one turn are not included. It is 0 for flat GRPO.
     - `top_share`: share of the sum of squares due to the largest 1 % of advantages. It is None if
       there are fewer than 100 turns.
     - `offset_share`: absolute value of the sum, divided by the sum of absolute values. It is 1 if
@@ -171,9 +171,9 @@ def is_dead(advantages: Sequence[np.ndarray], returns: np.ndarray, rule: DeadGro
 
 
 def takes_part(dead: bool, rule: DeadGroups, penalised: bool) -> bool:
-    """Whether the update uses a group; `dead` comes from `is_dead`.
+    """Whether the update uses a group. `dead` is the result of `is_dead` for this group.
 
-    If `penalised`, `skip` excludes no groups, because the KL penalty or the entropy bonus also acts
-    on dead groups. `skip_equal_returns` still excludes dead groups, as in H-GRPO.
+    If `penalised`, the rule `skip` keeps all groups, because the KL penalty or the entropy bonus
+    also acts on dead groups. The rule `skip_equal_returns` excludes dead groups, as in H-GRPO.
     """
     return not dead or rule == "keep" or (rule == "skip" and penalised)

@@ -57,7 +57,7 @@ class Checkpoints:
     def save(self, trained: Trained, rows: Sequence[dict]) -> None:
         """Save the state of `trained` after the last step in `rows`, and remove older saved steps.
 
-        Does nothing within `every_s` seconds of the last save or of the start of the run.
+        Do nothing if less than `every_s` seconds have passed since the last save or the start.
         """
         if monotonic() - self._saved_at < self._every_s:
             return

@@ -47,7 +47,7 @@ class Action:
         self._results = self.slots.fresh()
 
     def finish(self, compiler: FormulaCompiler, negations: dict[int, int]) -> None:
-        """Compile precondition and effects. All actions' texts must have been compiled before."""
+        """Compile precondition and effects. The texts of all actions must be compiled already."""
         self._steps = self._search(compiler)
         self.apply = compile_effects(self.schema, self.scope, compiler, negations)
         self.watches: tuple[int, ...] | None = None
@@ -84,7 +84,7 @@ def _unless(idle: Step, then: Step) -> Step:
 def _named(
     template: tuple[Symbol, ...], placeholders: dict[tuple[str, str], int], fluent: set[str]
 ) -> tuple[int, ...] | None:
-    """Positions of the arguments that affect the text; None if mutable facts may affect it."""
+    """Positions of the arguments that affect the text; None if mutable facts may also affect it."""
     variables = {name: slot for (name, _), slot in placeholders.items()}
     named: set[int] = set()
     for symbol in template:

@@ -47,7 +47,7 @@ def make(
 
 
 def _check(game: dict, name: str, config: AlfworldSettings, skipped: Counter) -> None:
-    """Check a game's commands and walkthrough. A user's walkthrough is deleted if it fails."""
+    """Check a game's commands and walkthrough. If a user's walkthrough fails, delete it."""
     language = config.grammar
     if f'"{PUT[language].format("{o}", "{r}")}"' not in game["grammar"]:
         raise UserError(f"{name}: the game's commands do not match `env.grammar: {language}`")

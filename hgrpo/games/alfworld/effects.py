@@ -14,7 +14,7 @@ from hgrpo.games.alfworld.matching import FormulaCompiler, Frame, Step
 
 @dataclass(frozen=True)
 class _Row:
-    """One effect: adds `fact(frame)` to a predicate or, if `negated`, deletes it."""
+    """One effect: adds `fact(frame)` to a predicate's facts or, if `negated`, removes this fact."""
 
     predicate: int
     fact: Callable[[Frame], Fact]
@@ -45,7 +45,7 @@ def compile_effects(
     """Return a function (facts, frame) that applies the action to the arguments in the frame.
 
     Args:
-        negations: maps the index of p to the index of `not_p`, for each `not_p` in a text.
+        negations: maps the index of a predicate p to that of `not_p`, if a text uses `not_p`.
     """
     rows = []
     for effect in schema.effects:

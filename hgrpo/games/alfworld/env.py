@@ -78,7 +78,7 @@ class AlfworldEnv(PickledByReplay):
         )
 
     def fork(self) -> "AlfworldEnv | None":
-        """Create an independent environment in the same state; None with the official engine."""
+        """Return an independent copy in the same state, or None with the official engine."""
         if self.engine != "native":
             return None
         twin = self._twin()
@@ -92,7 +92,7 @@ class AlfworldEnv(PickledByReplay):
         return self._play.admissible_commands()
 
     def situation(self) -> tuple[str, str]:
-        """Return one fingerprint of the result of `changed`, and one of the admissible commands."""
+        """Return two fingerprints: of the output of `changed`, and of the admissible commands."""
         if self._game is None:
             raise RuntimeError("`situation` was called before `reset`")
         compiled = self._game.compiled
@@ -110,7 +110,7 @@ class AlfworldEnv(PickledByReplay):
 
 
 def changed(view: View, start: View) -> list[tuple]:
-    """Sorted list of the agent's place and of facts that have become true since `start`.
+    """Sorted list of facts: the agent's place, and facts that have become true since `start`.
 
     Only facts of predicates in `_CHANGES` are listed. For example, lamps that have been used are
     listed, because goals depend on them. Open receptacles are not listed, because an open

@@ -169,7 +169,7 @@ class Searcher:
         return sorted(self.order, key=lambda p: (kind_of(p) == unlikely, kind_of(p) not in usual))
 
     def _go(self, place: str) -> Play:
-        """Go to a receptacle, if not already there. Sometimes close the current one first."""
+        """Go to a receptacle unless already there; sometimes close the current receptacle first."""
         if place == self.here:
             return
         if self.here in self.opened and self.rng.random() < self.config.close_after_open:
@@ -244,7 +244,7 @@ def demonstrate(
 def ceiling(
     config: AlfworldSettings, assets: Path, panel: list[Task], seed: int
 ) -> list[dict] | None:
-    """Episodes of the informed searcher, one row each; None if games are read from a folder."""
+    """One row per episode of a searcher with `favourites`; None if games come from a folder."""
     if config.games.generate is None:
         return None
     env = AlfworldEnv(assets, config.engine)

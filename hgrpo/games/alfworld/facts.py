@@ -14,7 +14,7 @@ Fact = int | tuple[int, ...]
 
 
 def key_getter(positions: tuple[int, ...]) -> Callable:
-    """Return a function that gets the items at `positions`, as a tuple unless there is only one."""
+    """`itemgetter(*positions)`, or a function that returns () if `positions` is empty."""
     return itemgetter(*positions) if positions else lambda _: ()
 
 
@@ -29,7 +29,7 @@ class Vocabulary:
         return self.predicates.setdefault(name, len(self.predicates))
 
     def pattern(self, predicate: int, known: tuple[int, ...]) -> int:
-        """Number of the pattern of `predicate` with known arguments at the positions `known`."""
+        """Number of the pattern of `predicate` whose known arguments have the positions `known`."""
         return self.patterns.setdefault((predicate, known), len(self.patterns))
 
 

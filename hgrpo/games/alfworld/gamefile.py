@@ -141,7 +141,7 @@ def load_compiled(folder: Path) -> Game:
 
 
 def native_potential(game: CompiledGame) -> Callable[[View, bool], float]:
-    """Return the potential function of a game, for facts in the form of the native engine."""
+    """Return a game's potential, a function of (native engine's facts, whether the game is won)."""
     names = {n: name for name, n in game.program.vocabulary.predicates.items()}
     fluent = {names[number] for number in game.program.fluent}
     start = game.view(game.start)
@@ -183,7 +183,7 @@ def list_games(root: Path, counts: Counter[str]) -> list[Task]:
 
 
 def _task(folder: Path, name: str) -> Task | str:
-    """Return the task in `folder`, or why it is excluded; `name` is the folder's relative path."""
+    """Return the task in `folder`, or the reason for its exclusion. `name` is the relative path."""
     if "movable" in name:
         return "movable receptacles are not supported"
     if "Sliced" in name:

@@ -66,7 +66,7 @@ def game(house: House, goal: Goal, text: str, language: str) -> dict:
 
 
 def _display_names(types: Sequence[str]) -> list[str]:
-    """Names of entities in observations; those of a type are numbered 1, 2, ... in list order."""
+    """Display names such as "mug 2". Entities of each type are numbered from 1 in list order."""
     return [f"{name.lower()} {types[: i + 1].count(name)}" for i, name in enumerate(types)]
 
 
@@ -228,7 +228,7 @@ def generate(
 def _fresh(
     household: Household, kind: str, drawn: set, cores: dict[tuple, str], name: tuple[int, str, int]
 ) -> tuple[House, Goal, str]:
-    """Draw a new house, a goal and its sentence. `name` is (seed, split, index) of the game."""
+    """Draw a new house and goal, and a goal sentence. `name` is the game's (seed, split, index)."""
     _, split, index = name
     for attempt in range(_ATTEMPTS):
         rng = streams.generator("alfworld-game", *name, attempt)

@@ -22,7 +22,7 @@ from hgrpo.errors import UserError
 
 @dataclass(frozen=True)
 class Attribute:
-    """`variable.attribute`; for a variable without attribute, the attribute is `name`."""
+    """`variable.attribute`; if only a variable is given, `attribute` is "name"."""
 
     variable: str
     attribute: str
@@ -53,7 +53,7 @@ Query = tuple[Literal, ...]
 
 @dataclass(frozen=True)
 class Each:
-    """Renders `expression` for each assignment that satisfies `query`; once if `query` is empty.
+    """Renders `expression` once per assignment that satisfies `query`, or once if `query` is empty.
 
     If `listed`, the texts are joined by the rules `list_separator` and `list_last_separator`.
     """

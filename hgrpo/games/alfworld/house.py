@@ -133,7 +133,7 @@ class Household:
         return House(room, tuple(receptacles), placed), goal
 
     def _place(self, rng: np.random.Generator, room: str, target: str, places: list[str]) -> str:
-        """Draw one of `places`: a favourite with probability `habits.strength`, else another."""
+        """Draw a favourite place with probability `habits.strength`, otherwise another place."""
         usual = self.favourites[room, target]
         favoured = [place for place in places if place in usual]
         others = [place for place in places if place not in usual]

@@ -18,7 +18,7 @@ Step = Callable[[Facts, Frame], bool]
 
 
 class Slots:
-    """Assigns a slot of a frame to each constant and each variable; a variable is any hashable."""
+    """Assigns a slot of a frame to each constant and to each variable (any hashable key)."""
 
     def __init__(self) -> None:
         self.places: dict = {}
@@ -37,7 +37,7 @@ class Slots:
         return len(self.places) + len(self.constants)
 
     def frame(self, entities: dict[str, int]) -> Frame:
-        """Create a frame that holds the constants, or -1 for constants missing in `entities`."""
+        """Create a frame that holds the constants. Those that are not in `entities` become -1."""
         frame: Frame = [None] * self._size()
         for name, place in self.constants.items():
             frame[place] = entities.get(name, -1)
@@ -58,7 +58,7 @@ def type_predicate(kind: str) -> str:
 
 
 def succeed(facts: Facts, frame: Frame) -> bool:
-    """A value for `then` that stops at the first assignment, to test whether one exists."""
+    """Pass this function as `then` to stop at the first match, e.g. to test whether one exists."""
     return True
 
 
@@ -84,7 +84,7 @@ def join(
 
     Args:
         bound: slots that are filled before the query runs.
-        distinct: maps a free slot to slots filled before it, whose values it must not repeat.
+        distinct: maps a free slot to earlier slots, whose values the free slot must not take.
         tests: (slots, condition) pairs. A condition is tested as soon as its slots are filled.
     """
     filled = set(bound)
@@ -233,8 +233,8 @@ class FormulaCompiler:
         """
         clauses = self._expand(formula, scope, kinds)
         for clause in clauses:
-            # Add a type relation for a variable unless its other relations imply its type.
-            # `typed` maps each slot to the types declared by these other relations.
+            # Add a type relation for each variable whose type the other relations do not imply.
+            # `typed` maps each slot to the types that those relations declare for the slot.
             typed: dict[int, list[str]] = {}
             for relation, name in clause.relations:
                 for slot, kind in zip(relation.slots, self.domain.predicates[name], strict=True):

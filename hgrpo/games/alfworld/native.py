@@ -169,7 +169,7 @@ class CompiledGame:
         return facts
 
     def view(self, facts: Facts) -> View:
-        """Return a function that maps the name of a predicate to its facts (none if unknown)."""
+        """Return a function that maps a predicate's name to its facts (none for unknown names)."""
         number = self.program.vocabulary.predicates
         return lambda name: facts.sets[number[name]] if name in number else set()
 
@@ -190,7 +190,7 @@ class CompiledGame:
         return text
 
     def commands(self, facts: Facts, index: int) -> dict[str, Arguments]:
-        """Map each applicable command of an action to the smallest argument tuple that gives it."""
+        """Map each applicable command to the smallest argument tuple that yields the command."""
         action = self.program.actions[index]
         memo, key = self._listed[index], None
         if action.watches is not None:

@@ -45,7 +45,7 @@ class Or:
 
 @dataclass(frozen=True)
 class Exists:
-    """True if `part` is true for some values of `variables`, given as (name, type) pairs."""
+    """True if `part` is true for some values of `variables`, which are (name, type) pairs."""
 
     variables: tuple[tuple[str, str], ...]
     part: "Formula"
@@ -86,7 +86,7 @@ class Domain:
     actions: tuple[ActionSchema, ...]
 
     def is_a(self, child: str, parent: str) -> bool:
-        """Whether `child` is `parent` or one of its subtypes; every type is an `object`."""
+        """Whether `child` equals `parent` or is a subtype of it. Every type is an `object`."""
         while child != parent and child != ROOT_TYPE:
             child = self.types.get(child, ROOT_TYPE)
         return child == parent

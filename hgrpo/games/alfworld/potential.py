@@ -59,8 +59,8 @@ class _Shape:
     Attributes:
         relations: atoms with zero or several variables, as (predicate, argument, ...).
         unequal: pairs of variables that must differ. Variables are renamed to be unique.
-        static: maps a variable to its conditions that never change: (predicate, constant or "").
-        states: maps a variable to the predicates of its conditions that actions can change.
+        static: maps a variable to (predicate, constant or "") for each condition that is fixed.
+        states: maps a variable to the predicate of each condition that actions can change.
     """
 
     relations: set[tuple[str, ...]] = field(default_factory=set)
@@ -70,7 +70,7 @@ class _Shape:
 
 
 def _shape(goal: pddl.Formula, fluent: set[str]) -> _Shape | None:
-    """Split a goal into its conditions; None if it has any other form."""
+    """Split a goal into its conditions, or return None if the goal does not fit `_Shape`."""
     shape = _Shape()
     todo: list[tuple[pddl.Formula, dict[str, str]]] = [(goal, {})]
     count = 0

@@ -118,7 +118,7 @@ class TextCompiler:
         return items
 
     def rule(self, name: str, scope: Scope) -> Writer:
-        """Return a closure that renders the first alternative of a rule whose condition holds."""
+        """Return a closure that renders a rule: the first alternative whose condition holds."""
         if name == TASK_RULE and TASK_RULE not in self.grammar.rules:
             return lambda facts, frame, entities: entities.task
         if name not in self.grammar.rules:
@@ -180,8 +180,8 @@ class TextCompiler:
         for (name, kind), expected in zip(literal.placeholders, declared, strict=True):
             if not self.domain.is_a(expected, kind):
                 raise UserError(
-                    f"the grammar uses {literal.predicate!r} with {name}: {kind}, but the domain "
-                    f"declares {expected}"
+                    f"the grammar uses {literal.predicate!r} with the argument {name}: {kind}, but "
+                    f"the domain declares {expected}"
                 )
 
     def _expression(self, expression: Expression, scope: Scope) -> Writer:

@@ -63,7 +63,7 @@ class OfficialGame:
         return list(self._state["admissible_commands"])
 
     def view(self, number: dict[str, int]) -> View:
-        """Return a function from a predicate's name to its facts; `number` maps id to entity."""
+        """Return a function from predicate names to facts; `number` maps object ids to entities."""
         facts: dict[str, set] = {}
         for atom in self._state["_facts"]:
             fact = tuple(number[name] for name in atom.names)

@@ -15,7 +15,7 @@ PUT = {"move": "move {} to {}", "put": "put {} in/on {}"}
 
 
 class ReceptacleType(NamedTuple):
-    """A type of receptacle, which can contain the object types `holds`.
+    """A type of receptacle. `holds` contains the types of objects that the receptacle can hold.
 
     If `repeats` is True, a house may have several receptacles of this type.
     """
@@ -27,7 +27,7 @@ class ReceptacleType(NamedTuple):
 
 
 class ObjectType(NamedTuple):
-    """A type of object, which supports the `changes` (some of clean, heat and cool)."""
+    """A type of object. `changes` contains the supported changes (clean, heat, cool)."""
 
     rooms: frozenset[str]
     changes: frozenset[str] = frozenset()

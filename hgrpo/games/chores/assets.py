@@ -44,7 +44,7 @@ def _new(
 
 
 def draw(settings: ChoresSettings, habits: Habits, rng: np.random.Generator) -> Game:
-    """Draw a game in which `settings.counting` of the chores affect the score."""
+    """Draw a game in which the number of chores that affect the score is `settings.counting`."""
     counts = rng.permutation(np.arange(settings.chores) < settings.counting)
     kinds = np.array(list(habits.place))
     things = rng.choice(kinds, settings.chores)

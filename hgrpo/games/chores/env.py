@@ -86,7 +86,7 @@ class ChoresEnv(PickledByReplay):
         return fingerprint([self._bag, self._chosen]), fingerprint(self.admissible_commands())
 
     def exact_state(self) -> tuple[tuple[bool, int], tuple[bool, int]]:
-        """The current question, and whether the bag is right and how many places are right."""
+        """The current question, whether the bag is right, and the number of right places."""
         right_bag = self._bag == self._habits.bag[self._game.client]
         return (self._bag_is_due, len(self._chosen)), (right_bag, self._right)
 

@@ -62,7 +62,7 @@ def choice(
 
 
 def ceiling(settings: ChoresSettings, panel: list[Task]) -> list[dict]:
-    """Play one episode per task as a player who knows all habits; return one row each."""
+    """Play one episode per task as a player who knows all habits; return one row per episode."""
     env, cap = ChoresEnv(settings), settings.turn_cap
     return [
         play(env, task, env.reset(task), "informed", lambda answer: env.right_command(), cap).row

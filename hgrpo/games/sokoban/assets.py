@@ -67,9 +67,9 @@ def _collected(
 ) -> Iterator[Row]:
     """Yield the levels in the user's folder. Bands of solution length alternate.
 
-    `seed` determines the order within a band. A level is excluded and counted if it is invalid,
-    equivalent to an earlier level of its split or, with `leave_out_unsolvable`, not solved. Levels
-    that no panel needs are also checked.
+    `seed` determines the order within a band. Invalid levels, and levels equivalent to an earlier
+    one of the same split, are excluded and counted. With `leave_out_unsolvable`, so are levels for
+    which no solution was found. Levels that no panel needs are also checked.
     """
     root = user_path(config.levels.folder or "", "levels.folder")
     owners: dict[str, tuple[str, str]] = {}  # canonical text of a level -> (split, location)
@@ -126,7 +126,7 @@ def _files(place: Path, split: str) -> list[tuple[Path, str]]:
 
 
 def _certified(text: str, actions: int) -> tuple[Level, int | None]:
-    """Parse a level. Return it, and its shortest solution length (None if not solved)."""
+    """Return the parsed level and its shortest solution length (None if no solution was found)."""
     level = read_level(text)
     try:
         return level, compiled(level.text, actions)[1].get(level.start)

@@ -23,7 +23,7 @@ _BOXES, _TARGETS, _PLAYERS = "$*", ".*+", "@+"
 
 
 class LevelError(ValueError):
-    """A text is not a valid level; the message contains the invalid property and its value."""
+    """Raised if a text is not a valid level. The message contains the invalid property."""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def data_files(config: WebshopSettings) -> list[dict]:
 def make(
     config: WebshopSettings, seed: int, out: Path, skipped: Counter
 ) -> Iterator[tuple[str, Task]]:
-    """Implement `Environment.make_tasks`; call `data_files` first.
+    """Implement `Environment.make_tasks`. Call `data_files` before this function.
 
     Generated products, prices and price limits depend on `seed`.
     """
@@ -124,9 +124,9 @@ def panels(
 ) -> Iterator[tuple[str, Task]]:
     """Assign goals in order to the test, validation and training panels; yield (split, task).
 
-    Tasks of the analysis panel follow the training tasks or, if training has no size limit, precede
-    them. Goals with the same content hash as an earlier goal are excluded. With `apart`, goals
-    whose product is already in another panel are also excluded.
+    The analysis panel is filled last or, if the training panel has no size limit, second to last.
+    Goals with the same content hash as an earlier goal are excluded. With `apart`, goals whose
+    product is already in another panel are also excluded.
     """
     order = [*reversed(SPLITS)]
     if config.analysis:

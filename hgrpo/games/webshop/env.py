@@ -85,7 +85,7 @@ class WebshopEnv(PickledByReplay):
         return [f"click[{text}]" for text in self.session.clicks]
 
     def situation(self) -> tuple[str, str]:
-        """Two fingerprints: of the page and the chosen options, and of all clickable texts."""
+        """Return two fingerprints: of the page with chosen options, and of all clickable texts."""
         session = self.session
         # The ASIN is included because two products can have identical pages.
         texts = [piece.text for piece in session.page if piece.kind != "instruction"]

@@ -17,7 +17,7 @@ from hgrpo.games.webshop.shopper import Reader, oracle
 
 
 def data_files(config: WebshopSettings) -> list[dict]:
-    """Name, size and hash of the human trajectories; empty without `expert.recorded`."""
+    """Name, size and hash of the human trajectories; an empty list if there are none."""
     if config.expert.recorded is None:
         return []
     return [provide(_recorded(config.expert), config.products.download)]
@@ -26,7 +26,7 @@ def data_files(config: WebshopSettings) -> list[dict]:
 def demonstrate(
     config: WebshopSettings, assets: Path, panels: Panels, seed: int, skipped: Counter
 ) -> Iterator[dict]:
-    """Implement `Environment.demonstrate`; call `data_files` first.
+    """Implement `Environment.demonstrate`. Call `data_files` before this function.
 
     With a scripted player, `shared_out` distributes the trajectories evenly over the train panel.
     Human trajectories are yielded in file order, if their goal is on the train panel.
@@ -38,7 +38,7 @@ def demonstrate(
 
 
 def ceiling(config: WebshopSettings, assets: Path, panel: list[Task]) -> list[dict]:
-    """The trajectories of the oracle, one row per task. Their reward can be below 1."""
+    """One row per task with the trajectory of the oracle, whose reward can be below 1."""
     env = WebshopEnv(assets, config)
     return [_by_oracle(env, task, config.expert.turn_cap) for task in panel]
 

@@ -34,8 +34,8 @@ _NEW_BRAND = 0.5
 # A near-duplicate's price is the first product's price times exp(u), with u uniform in
 # [-spread, spread], clipped to the price range of the product type.
 _PRICE_SPREAD = 0.3
-# Maximum number of attempts to draw a near-duplicate that differs from all others in its family,
-# and number of sets of attributes from which an instruction gets the most selective one.
+# Maximum number of draws to obtain a near-duplicate that differs from all others in its family.
+# Also the number of sets of attributes from which `_selective` chooses one.
 _ATTEMPTS = 8
 # Probabilities that a price is a range, and that a request mentions an option.
 _PRICE_RANGE = 0.3
@@ -70,7 +70,7 @@ def generate(config: CatalogueSettings, seed: int) -> Iterator[Generated]:
 
 
 def write(folder: Path, products: Iterable[Generated]) -> None:
-    """Write the three official files and `nouns.json` (asin -> nouns) into `folder`.
+    """Write the three official files into `folder`, and `nouns.json`, which maps ASINs to nouns.
 
     If `products` raises an error, the closing brackets are not written, so the files are invalid.
     """

@@ -38,7 +38,7 @@ _GOAL = re.compile(
 class HumanTrajectory:
     """A human's actions for one instruction; `goal` is the instruction with its price limit.
 
-    `actions` contains at least one `search[...]` or `click[...]`, in the case used in the file.
+    `actions` contains at least one `search[...]` or `click[...]`, with the file's capitalisation.
     `reward` is None if nothing was bought, or if the format has no rewards.
     """
 
@@ -48,7 +48,7 @@ class HumanTrajectory:
 
 
 def read(path: Path, counts: Counter[str]) -> Iterator[HumanTrajectory]:
-    """Yield the trajectories in a file, or in a folder's or zip's `.jsonl` files, sorted by name.
+    """Yield the trajectories in a file, or in all `.jsonl` files of a folder or zip, in name order.
 
     Args:
         counts: number of excluded trajectories per reason, and number of repeated pages; updated in

@@ -29,7 +29,7 @@ def price_limit(price: float, seed: int, *name: object) -> float:
     """Draw the price limit of a goal, in dollars.
 
     The candidates are the next four multiples of 10 above `price`, without those above 990. The
-    limit is the larger of two randomly drawn candidates, or `NO_LIMIT` with fewer than two.
+    limit is the larger of two randomly drawn candidates, or `NO_LIMIT` if fewer than two remain.
     """
     above = [limit for limit in _LIMITS if limit > price][:_NEXT]
     if len(above) < 2:

@@ -12,7 +12,7 @@ class Product:
         prices: one price in dollars, or both ends of a range in file order.
         query: search query that the data files contain for the product, in lower case.
         product_category: path of categories, joined by " › ".
-        options: option name -> values, all in lower case and in file order.
+        options: maps each option name to its values, in lower case and in file order.
         attributes: phrases that can be part of goals; ("DUMMY_ATTR",) if the file has none.
     """
 

@@ -106,7 +106,7 @@ def attribute_hits(bought: Product, phrases: Sequence[str]) -> int:
 
 
 def option_hits(chosen: Sequence[str], options: Sequence[str | tuple[str, str]]) -> int:
-    """Number of required options that match a chosen value, comparing outputs of `normalise`.
+    """Number of required options that match a chosen value after `normalise` is applied to both.
 
     A chosen value may match several options. If an option is a (name, value) pair, the comparison
     includes the name.
@@ -117,7 +117,7 @@ def option_hits(chosen: Sequence[str], options: Sequence[str | tuple[str, str]])
 
 
 def normalise(option: str | tuple[str, str]) -> str:
-    """Replace an option by the first of `COLOURS` that it contains, or else by its text.
+    """Return the first of `COLOURS` in the option or, if it contains none, the text of the option.
 
     As in the original, "navy blue" becomes "blue". Parts of words also match, so "tanned" becomes
     "tan". A (name, value) pair of a synthetic goal becomes a colour only if its name or its value

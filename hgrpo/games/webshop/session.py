@@ -23,12 +23,12 @@ class Session:
 
     Attributes:
         page: the current page. Only pages whose `kind` is "index" have a search bar.
-        clickables: clickable text -> element of the page.
+        clickables: maps each clickable text to an element of the page.
         query: words of the last search; empty on the search page.
         number: number (from 1) of the last opened page of results. In rare cases, "< Prev" on a
             product page leads to an empty page 0 (see `_taken_for`).
         item: the open or bought product; None on the search page and on pages of results.
-        chosen: option name -> value chosen for that product.
+        chosen: maps names of options of `item` to the chosen values.
         opened: ASINs of the products opened since the last visit to the search page.
         bought: the reward of the purchase; None before the purchase.
     """

@@ -131,7 +131,7 @@ def _visible_text(product: Product) -> str:
 
 
 def click(text: str) -> str:
-    """A click with the same spelling as on the page, because LLMs tend to copy text verbatim."""
+    """Click on `text`, spelled as on the page because LLMs tend to copy text verbatim."""
     return f"click[{text}]"
 
 
