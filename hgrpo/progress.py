@@ -63,7 +63,7 @@ class Progress:
         return min(1.0, self.done / self.total) if self.total else 0.0
 
     def lives(self) -> bool:
-        """Whether the job has not ended and, if it is on this machine, its process still exists."""
+        """Whether the job has not ended. On this machine, its process must also exist."""
         here = self.host == socket.gethostname()
         return not self.ended and not (here and not os.path.exists(f"/proc/{self.pid}"))
 

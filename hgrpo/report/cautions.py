@@ -128,7 +128,7 @@ def more_play(arms: Arms, rounds: Sequence[Mapping]) -> list[str]:
 def published_spread(study: str, overridden: Collection[str], reference: str) -> str:
     """A sentence on the standard deviation over the study's published seeds.
 
-    Empty if the study has no published seeds, or if its settings differ from the published study's.
+    Empty if the study has no published seeds, or if those seeds were run with other settings.
     """
     row = json.loads(PUBLISHED.read_text(encoding="utf-8")).get(study)
     if row is None or not set(overridden) <= {"seeds", "methods", "mine", "description"}:

@@ -96,7 +96,7 @@ def _cells(values: Iterable[float], shade: Iterable[float]) -> list[dict]:
 
 
 def _signed(value: float) -> str:
-    """Format with a sign and two decimals; "0.00" if it rounds to zero, "0" if it is zero."""
+    """Format with a sign and two decimals; 0 is "0", and values that round to 0 are "0.00"."""
     text = f"{value:+.2f}".replace("-", words.MINUS)
     return "0" if value == 0 else text[1:] if text[1:] == "0.00" else text
 

@@ -12,7 +12,7 @@ from hgrpo.report.names import TABLES
 
 COUNTS = ["n_trajectories", "n_groups", "dead_groups"]
 COUNTS += ["inadmissible", "overlong", "empty", "truncated", "context_overflow"]
-# Column -> title, for the costs of continuations and of judges.
+# Titles of the columns with the costs of continuations and of judges.
 EXTRAS = {
     "cf_branches": "continuations played for credit",
     "cf_replies": "new replies in them",
@@ -34,7 +34,7 @@ _COMPARED = (
     *("probability_of_improvement", "minimum_detectable_effect", "p_holm", "verdict"),
     "repeats_alike",
 )
-# Table -> attribute of `Comparison`, for each table whose attribute has a different name.
+# Attributes of `Comparison` that contain a table of another name, by the table's name.
 _ATTRIBUTES = {
     "against_sft": "against_untrained",
     "sft_temperatures": "temperatures",

@@ -202,7 +202,7 @@ def render(study: str, entries: Sequence[Mapping], labels: Mapping[str, str]) ->
     """Render the page as HTML, deterministically.
 
     Args:
-        labels: method -> label, in display order.
+        labels: the label of each method, in display order.
     """
     environment = page_environment()
     public = [{name: value for name, value in one.items() if name != "rank"} for one in entries]

@@ -177,7 +177,7 @@ def _top_p(scores: np.ndarray, config: FilterConfig, _total: int) -> np.ndarray:
 
 
 def _top_p_softmax(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
-    """The shortest sequence of groups, best first, with a total probability >= `value`."""
+    """The fewest groups, best first, whose probabilities sum to at least `value`."""
     order = _ordered(scores, config)
     mass = np.cumsum(softmax(scores, config)[order])
     return order[: np.searchsorted(mass, config.value - ROUNDING) + 1]
@@ -215,14 +215,14 @@ def _first(scores: np.ndarray, config: FilterConfig, many: int) -> np.ndarray:
 
 
 def _min_p(scores: np.ndarray, config: FilterConfig, _total: int) -> np.ndarray:
-    """Groups with a score >= `value` * max or, with `order: smallest`, <= min / `value`."""
+    """Groups whose score is within the factor `value` of the best (largest or smallest) score."""
     if config.order == "largest":
         return np.flatnonzero(scores >= config.value * scores.max() * (1 - ROUNDING))
     return np.flatnonzero(scores <= scores.min() / config.value * (1 + ROUNDING))
 
 
 def _percentile(scores: np.ndarray, config: FilterConfig, _total: int) -> np.ndarray:
-    """Groups whose rank r (0 for the lowest score) satisfies low <= r / n < high."""
+    """Groups whose rank r among n groups (0 for the lowest score) satisfies low <= r / n < high."""
     bounds = np.array([config.low, config.high]) * len(scores) * (1 - ROUNDING)
     first, end = np.ceil(bounds).astype(int)
     return np.argsort(scores, kind="stable")[first:end]
