@@ -107,7 +107,7 @@ class StopState:
         status: "" while the run continues, `stopped` if it failed, or `solved`.
         rule: the rule that ended the run.
         round, step: where the run ended; `step` is None if it ended between rounds.
-        baseline: mean deviation of the first `window` non-empty steps; None during these steps.
+        baseline: mean deviation of the first `window` non-empty steps; None until all are played.
         deviations, successes: deviation and success rate of the last `window` non-empty steps.
         seen: number of non-empty steps so far.
         empty: number of empty steps since the last non-empty step.

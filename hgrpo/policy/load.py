@@ -144,7 +144,7 @@ def check_tensors(model: "PreTrainedModel", settings: LoraConfig, adapter: Path)
 
 
 def _check_targets(model: "PreTrainedModel", targets: Iterable[str]) -> None:
-    """Raise UserError unless every target matches a module with a weight matrix (by name suffix)."""
+    """Raise UserError unless every target is the name suffix of a module with a weight matrix."""
     matrices = [
         name.removesuffix(".weight")
         for name, parameter in model.named_parameters(remove_duplicate=False)

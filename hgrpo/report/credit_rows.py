@@ -83,9 +83,9 @@ def _picture(picture: pd.DataFrame) -> dict:
 
 
 def _cells(values: Iterable[float], shade: Iterable[float]) -> list[dict]:
-    """Cells of a row: the value as text, and the opacity of the background colour, 0 to 0.6.
+    """Cells of a row, with the value as text and the opacity of the background colour (0 to 0.6).
 
-    The cell is empty if the turn has no advantage, because dynamic sampling excluded it.
+    A cell is empty if dynamic sampling excluded the turn, which then has no advantage.
     """
     return [
         {"text": _signed(value), "shade": round(0.6 * abs(float(dark)), 3), "up": value > 0}

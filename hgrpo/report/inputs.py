@@ -22,7 +22,7 @@ class Inputs:
     """Data of figures and page.
 
     Attributes:
-        play: cumulative sums of each run at the end of each round (`play_by_round`).
+        play: cumulative `logs.SUMS` of each run at the end of each round (`play_by_round`).
         stops: runs ended by a stopping rule (`read_stops`).
         collapse: dependence of replies on their prompts (`read_collapse`); None if not measured.
         sweep: alpha of each arm of an alpha sweep (`designs.alpha_sweep`); empty if there is none.

@@ -62,8 +62,8 @@ def read_logs(paths: Sequence[Path], fits: Sequence[Path] = ()) -> pd.DataFrame:
         fits: train_log.json of every fit.
 
     Raises:
-        UserError: a log is missing, invalid, incomplete, duplicated or in a folder that does not
-            match `run_of`; or an earlier round of the run has no log.
+        UserError: a log is missing, invalid, incomplete or duplicated, or has another path than
+            `run_of` requires, or an earlier round of the run has no log.
     """
     runs = {run_of(path) for path in paths}
     for method, seed, number in sorted(runs):
@@ -188,7 +188,7 @@ def read_first_turns(paths: Sequence[Path]) -> dict[str, pd.DataFrame]:
 
 
 def read_last_turns(paths: Sequence[Path], methods: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """Turns of the first batch of each method's last round, for its lowest seed.
+    """Turns of the first batch of each method's last round, from the lowest seed with this round.
 
     Methods whose only round in `paths` is the first are omitted. Arguments, columns and errors are
     as in `read_first_turns`, with an additional column `round`.

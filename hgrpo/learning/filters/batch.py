@@ -64,7 +64,7 @@ _SCORES: dict[Score, Callable[[Measures], float]] = {
 
 
 def group_scores(groups: Sequence[Measures], score: Score) -> np.ndarray:
-    """Scores of groups, float64 [G]; variances use ddof 1 and are 0 for K = 1."""
+    """Score of each group, float64 [G]. Variances have ddof 1 and are 0 for a single trajectory."""
     return np.array([_SCORES[score](group) for group in groups], dtype=np.float64)
 
 
@@ -272,5 +272,5 @@ def most_varied(values: np.ndarray, many: int) -> np.ndarray:
 
 
 def kept_groups(masks: Sequence[np.ndarray]) -> np.ndarray:
-    """Mask of the groups with a kept trajectory, bool [G], given G masks bool [K]."""
+    """Mask of the groups with a kept trajectory, bool [G]; `masks` contains one mask per group."""
     return np.array([row.any() for row in masks], dtype=bool)

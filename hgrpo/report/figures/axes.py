@@ -28,7 +28,7 @@ def axis_figure(
     """Plot the endpoint, with its interval, and final collapse metrics for each value of `axis`.
 
     Args:
-        stops, collapse: from `hgrpo.report.logs`; without `collapse`, only the endpoint.
+        stops, collapse: from `hgrpo.report.logs`; `collapse` may be None.
         axis: from `Inputs.axes`.
     """
     table = axis_table(comparison, stops, collapse, axis)

@@ -183,7 +183,7 @@ def write_in_cell(ax: Axes, place: tuple[int, int], text: str, **look: object) -
 
 
 def shades(table: pd.DataFrame, column: str = "credit") -> pd.Series:
-    """Divide each method's values in `column` by the largest absolute one; zeros stay 0."""
+    """Divide each method's values in `column` by their largest absolute value, unless this is 0."""
     largest = table[column].abs().groupby(table["method"]).transform("max")
     return table[column] / largest.where(largest > 0, 1.0)
 
@@ -201,7 +201,7 @@ def best_and_worst(rollouts: pd.DataFrame, group: str) -> list:
 
 
 def _pick(turns: pd.DataFrame) -> list[tuple[str, int]]:
-    """(task, rollout) of the trajectories to show, the one with the higher return first."""
+    """(task, rollout) of the one or two trajectories to show, the highest return first."""
     rollouts = turns.groupby(TRAJECTORY).agg(paid=("env_reward", "sum"), length=("turn", "size"))
     short = rollouts[rollouts["length"] <= LONGEST]
     rollouts = short if len(short) else rollouts

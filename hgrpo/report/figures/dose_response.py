@@ -81,7 +81,7 @@ def _unit(table: pd.DataFrame) -> tuple[str, float | None]:
 def _draw(
     ax: Axes, table: pd.DataFrame, column: str, arms: Arms, doses: Mapping[str, float]
 ) -> None:
-    """Draw the reference as a line with a band, each arm as a point with a bar, and single runs."""
+    """Draw the reference as a line with a band, arms as points with bars, and runs as points."""
     ends = ("lower", "upper") if column == "value" else (f"{column}_lower", f"{column}_upper")
     means, runs = table[table["seed"].isna()], table[table["seed"].notna()]
     reference = means[means["correlation"].isna()].iloc[0]

@@ -24,7 +24,7 @@ class Across:
 
     Attributes:
         column: column in the tables of means and of single runs.
-        unit: divisor of the axis, such as 1,000 trajectories.
+        unit: number by which the column is divided, such as 1,000 for trajectories.
     """
 
     column: str
