@@ -111,7 +111,7 @@ class StopState:
         deviations, successes: deviation and success rate of the last `window` non-empty steps.
         seen: number of non-empty steps so far.
         empty: number of empty steps since the last non-empty step.
-        empty_successes: success rates of these empty steps, limited to the last `steps` of them.
+        empty_successes: success rates of the latest `EmptySteps.steps` of these empty steps.
     """
 
     status: Status = ""
