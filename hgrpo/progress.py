@@ -63,7 +63,7 @@ class Progress:
         return min(1.0, self.done / self.total) if self.total else 0.0
 
     def lives(self) -> bool:
-        """Whether the job has not ended and, if it is on this machine, its process still exists."""
+        """Whether the job has not ended. If it is on this machine, its process must exist, too."""
         here = self.host == socket.gethostname()
         return not self.ended and not (here and not os.path.exists(f"/proc/{self.pid}"))
 
@@ -76,7 +76,7 @@ class _File:
         self.now = Progress(socket.gethostname(), os.getpid(), time.time())
 
     def write(self, at_once: bool = True, **changes: object) -> None:
-        """Update the content; without `at_once`, write at most every `_EVERY_S` seconds."""
+        """Update the content; without `at_once`, write at most once every `_EVERY_S` seconds."""
         self.now = replace(self.now, **changes)
         if not at_once and time.monotonic() < self._wrote + _EVERY_S:
             return

@@ -42,8 +42,8 @@ def collapse_metrics(
 
     Metrics per token have the suffix `_per_token`. As in RAGEN, they are computed with the same
     formulas from the mean log-prob per token of each reply, so that long replies do not outweigh
-    short replies. They are not the metrics per sequence divided by a length, because the marginal
-    is nonlinear.
+    short replies. Dividing the metrics per sequence by a length would give other values, because
+    the marginal is nonlinear.
 
     Args:
         logprobs: float64 [n, N].
@@ -51,7 +51,7 @@ def collapse_metrics(
         tokens: integers [n], the number of tokens of each reply.
 
     Returns:
-        - `pairs` n, `prompts` N, `tokens` (mean per reply) and `information_bound` log N
+        - `pairs` (n), `prompts` (N), `tokens` (mean per reply) and `information_bound` (log N)
         - means over replies in nats: `matched`, `marginal`, `mutual_information` I(X;Z),
           `conditional_entropy` H(Z|X) and `entropy` H(Z)
         - for each k in `BEST`: `retrieval_at_<k>` (see `retrieval`), `chance_at_<k>` (see `chance`)
@@ -100,9 +100,10 @@ def marginal(logprobs: np.ndarray) -> np.ndarray:
 
 
 def retrieval(logprobs: np.ndarray, columns: np.ndarray, best: int) -> float:
-    """Fraction of replies whose own prompt is among the `best` prompts with the highest log-prob.
+    """Fraction of replies whose own prompt is among the first `best` of all prompts.
 
-    With ties, this is the expected fraction if ties are broken at random.
+    For each reply, prompts are ranked by the reply's log-prob under them. With ties, this is the
+    expected fraction if ties are broken at random.
     """
     fit = matched(logprobs, columns)[:, None]
     better, equal = (logprobs > fit).sum(axis=1), (logprobs == fit).sum(axis=1)
@@ -201,10 +202,10 @@ def measure(
     longest: int,
     score: Callable[[Sequence[SampledSequence]], Sequence[Tensor]],
 ) -> dict[str, float | None]:
-    """Compute `collapse_metrics`, and count omitted pairs (`left_out`) and `thoughts`.
+    """Compute `collapse_metrics`, and count omitted pairs (`left_out`) and thoughts (`thoughts`).
 
-    Every reply is scored under every prompt. A pair is therefore omitted if its prompt and the
-    longest of all replies together exceed `longest` tokens. If no pairs remain, `pairs` is 0 and
+    Every reply is scored under every prompt. A pair is therefore omitted if its prompt, followed by
+    the longest of all replies, has more than `longest` tokens. If no pairs remain, `pairs` is 0 and
     there are no metrics.
     """
     most = max((len(pair.lead) + len(pair.z) for pair in pairs), default=0)

@@ -1,10 +1,10 @@
 """The critic, which predicts the reward-to-go before every token, and advantages based on it.
 
 The critic is a copy of the SFT policy with a value head instead of the language-model head. It
-shares no weights with the policy. Its values are V = mean + deviation * output of the head, where
-mean and deviation are those of the first batch's returns. The learning rate and the clip therefore
-do not depend on the scale of rewards, and all initial values equal the mean. The loss is on the
-scale of the head's output. The formula of the loss is that of PPO's reference implementation (Huang
+shares no weights with the policy. Its values are V = mean + deviation * (output of the head), with
+the mean and standard deviation of the first batch's returns. All initial values equal this mean.
+The loss is computed on the scale of the head's output, so the learning rate and the clip need not
+be adapted to the scale of rewards. The loss is that of PPO's reference implementation (Huang
 et al. 2022, "The 37 Implementation Details of Proximal Policy Optimization",
 https://iclr-blog-track.github.io/2022/03/25/ppo-implementation-details/).
 """
@@ -45,10 +45,11 @@ DIAGNOSTICS = ("critic_loss", "critic_grad_norm", "critic_clip_fraction", "expla
 
 
 def value_loss(values: Tensor, before: Tensor, targets: Tensor, clip: float) -> Tensor:
-    """max((V - target)^2, (clipped V - target)^2) / 2 per token, [N], on the head's scale.
+    """PPO's clipped value loss of each token, [N], on the scale of the head's output.
 
-    V is clipped to within `clip` of `before`, the value before the batch's first step. If the
-    clipped V is farther from the target than V, the gradient is 0.
+    It is max((V - target)^2, (clipped V - target)^2) / 2, where V is clipped to within `clip` of
+    `before`, the value before the batch's first step. If the clipped V is farther from the target
+    than V, the gradient is 0.
     """
     clipped = before + (values - before).clamp(-clip, clip)
     return 0.5 * torch.maximum((values - targets).square(), (clipped - targets).square())
@@ -185,7 +186,7 @@ class Critic:
     def _backward(
         self, chosen: Sequence[tuple[TrainingSequence, np.ndarray, Estimate]], tokens: int
     ) -> dict[str, float]:
-        """Add a micro-batch's gradient; `tokens` is the number of targets in the minibatch."""
+        """Add a micro-batch's gradient; the minibatch has `tokens` tokens with a target."""
         learnt = torch.from_numpy(np.concatenate([e.learnt for _, _, e in chosen]))
         values = self._values([s for s, _, _ in chosen])[learnt]
         before = self._in_units([b for _, b, _ in chosen])[learnt]
@@ -254,7 +255,7 @@ def store_advantages(
     estimates: Sequence[Estimate],
     trained: Sequence[bool],
 ) -> dict[str, float]:
-    """Whiten the tokens' advantages; store them in `sequences`, and their mean in each turn.
+    """Whiten the advantages of tokens. Store them in `sequences`, and each turn's mean in the turn.
 
     The mean and the standard deviation for whitening are computed over the tokens of the `trained`
     trajectories. A turn's credit is the mean of its tokens' advantages before whitening.

@@ -103,7 +103,7 @@ class _Imitator:
         """
         shares = _CPU_SHARES if self.policy.device.type == "cpu" else 1
         lengths = [len(example.token_ids) for example in examples]
-        # One micro-batch of each part is in memory at the same time, so reduce their size.
+        # A micro-batch of each part is in memory at the same time, so make micro-batches smaller.
         parts = micro_batches(lengths, self.settings.microbatch_tokens // shares)
         chosen = [[examples[i] for i in part] for part in parts]
         return list(

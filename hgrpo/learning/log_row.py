@@ -56,7 +56,7 @@ def rollout_row(groups: Sequence[Sequence[Trajectory]]) -> dict:
 
 
 def spread_row(groups: Sequence[Sequence[Trajectory]], training: TrainingConfig) -> dict:
-    """Log entries: sample standard deviation of returns and of success in groups; mean over groups.
+    """Log entries: means over groups of the sample standard deviations of returns and of success.
 
     Penalties make the returns of failed trajectories differ, but do not affect the second entry.
     """
@@ -76,7 +76,7 @@ def trained_row(trained: Sequence[np.ndarray]) -> dict:
 def advantage_row(
     groups: Sequence[Sequence[Trajectory]], advantages: Sequence[GroupAdvantages]
 ) -> dict:
-    """Log entries: numbers of dead groups and of groups with flat credit; inputs of `size_caution`.
+    """Log entries: numbers of dead groups and of groups with flat credit, and sizes of advantages.
 
     `advantages` contains the groups' advantages before blending. `mean_abs_token_adv` is a mean of
     blended advantages, which are stored in the turns of `groups`.
@@ -99,7 +99,7 @@ def advantage_row(
 
 
 def over_steps(steps: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Combine the diagnostics of several steps: max of `ratio_max`, min of `ess`, else the mean."""
+    """Average the diagnostics of steps, but take the max of `ratio_max` and the min of `ess`."""
     row = {name: sum(step[name] for step in steps) / len(steps) for name in steps[0]}
     row["ratio_max"] = max(step["ratio_max"] for step in steps)
     row["ess"] = min(step["ess"] for step in steps)

@@ -149,7 +149,7 @@ class MethodConfig(Strict):
         return compares and "alpha" not in self.credit.declared.demands
 
     def credit_caution(self, flat: bool, sizes: Mapping[str, float | None] | None = None) -> str:
-        """Warnings if turn credit or the return has little effect on updates, or "".
+        """Warnings that turn credit or the return has little effect on updates; "" if none.
 
         Args:
             flat: whether the credit of all groups was constant within trajectories (`is_flat`).

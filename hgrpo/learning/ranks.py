@@ -119,7 +119,7 @@ def become_ranks(processes: int) -> None:
 
 def joined_ranks() -> Ranks:
     """The `Ranks` of this process, or `ALONE` if it was not started by `become_ranks`."""
-    # Importing accelerate takes a second, and a single process does not require it.
+    # Importing accelerate takes about a second, and a single process does not require accelerate.
     if not is_child() or int(os.environ["WORLD_SIZE"]) == 1:
         return ALONE
     from accelerate import PartialState

@@ -61,7 +61,7 @@ class Round:
         validation: greedy success rate on the validation panel after each earlier round, if the
             stopping rules require it.
         second: creates a second assigner, to check that a group's credit does not depend on earlier
-            groups. None, i.e. no check, if the assigner requires more than the turns.
+            groups. Without `second`, credit is not checked.
         rows: the log so far, one row per step.
     """
 
@@ -236,7 +236,7 @@ class Round:
     def _measure_collapse(
         self, played: Sequence[Sequence[Trajectory]], step: int
     ) -> dict[str, float | None]:
-        """Collapse metrics in the run's first step and in each round's last step; otherwise empty.
+        """Collapse metrics; empty except in the run's first step and in each round's last step.
 
         Call this method before the update, because the policy that played must score the replies.
         """

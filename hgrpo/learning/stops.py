@@ -107,11 +107,11 @@ class StopState:
         status: "" while the run continues, `stopped` if it failed, or `solved`.
         rule: the rule that ended the run.
         round, step: where the run ended; `step` is None if it ended between rounds.
-        baseline: mean deviation of the first `window` non-empty steps; None before they are played.
+        baseline: mean deviation of the first `window` non-empty steps; None until all are played.
         deviations, successes: deviation and success rate of the last `window` non-empty steps.
         seen: number of non-empty steps so far.
         empty: number of empty steps since the last non-empty step.
-        empty_successes: success rates of these empty steps, limited to the last `steps` of them.
+        empty_successes: success rates of the latest `EmptySteps.steps` of these empty steps.
     """
 
     status: Status = ""
@@ -153,7 +153,7 @@ def after_collection(
         mean_deviation: mean over all groups of the standard deviation of returns, before filtering.
         success: success rate of the step's trajectories, before filtering.
         empty: whether the filter removed all trajectories.
-        where: the round, which counts from 1, and its step, from 0.
+        where: the round (from 1) and the step within the round (from 0).
     """
     if state.over:
         return state
@@ -197,7 +197,7 @@ def _after_played(
 
 
 def _low_steps(state: StopState, rule: RewardCollapse) -> int:
-    """Number of consecutive steps below the limit up to the latest step; at most `window`.
+    """Number of latest consecutive steps with a deviation below the limit, at most `window`.
 
     Empty steps, and steps from which the baseline is computed, do not count.
     """
@@ -212,7 +212,7 @@ def _low_steps(state: StopState, rule: RewardCollapse) -> int:
 
 
 def after_evaluations(config: StopConfig, validation_successes: Sequence[float]) -> Rule | None:
-    """The rule that stops a run after the rounds so far, or None.
+    """The rule that stops the run, given its evaluations so far; None if no rule stops it.
 
     Args:
         validation_successes: success rates on the validation panel after each round so far,

@@ -11,7 +11,7 @@ from hgrpo.learning.settings import TrainingConfig
 def tasks_of_step(
     panel: Sequence[Task], seed: int, round_index: int, step: int, training: TrainingConfig
 ) -> list[Task]:
-    """The tasks of one step. They do not depend on the method. Rounds count from 1, steps from 0.
+    """The tasks of a step, which do not depend on the method. Rounds start at 1, steps at 0.
 
     Each seed plays successive permutations of the panel, so that every task is played once before
     any task is repeated. Tasks are not repeated within a step. Rounds use consecutive parts of this

@@ -38,7 +38,7 @@ class Choice:
 
 
 def partings(options: Sequence[Sequence[int]]) -> list[Node]:
-    """Prefixes of replies after which the next-token distribution is required, shortest first.
+    """Prefixes of replies, shortest first, after which next-token probabilities are required.
 
     The first is the longest prefix shared by all replies. The others are the longer prefixes shared
     by at least two replies.

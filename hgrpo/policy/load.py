@@ -144,7 +144,7 @@ def check_tensors(model: "PreTrainedModel", settings: LoraConfig, adapter: Path)
 
 
 def _check_targets(model: "PreTrainedModel", targets: Iterable[str]) -> None:
-    """Raise UserError if a target is not the end of the name of a module with a weight matrix."""
+    """Raise UserError unless every target is the name suffix of a module with a weight matrix."""
     matrices = [
         name.removesuffix(".weight")
         for name, parameter in model.named_parameters(remove_duplicate=False)

@@ -48,7 +48,7 @@ class Arms:
     Attributes:
         by_name: arms in display order.
         reference: name of the reference arm, which is not in `by_name` if it was not run.
-        twins, mine: names of the reference's A/A twins, and of the arms that the user defined.
+        twins, mine: names of the A/A twins of the reference, and names of the user's own arms.
     """
 
     by_name: Mapping[str, Arm]
@@ -137,7 +137,7 @@ def _is_twin(method: Mapping, other: Mapping | None) -> bool:
 
 
 def _look(index: int) -> tuple[str, str, str]:
-    """Colour, marker and line style of an arm; `index` is its position without the reference."""
+    """Colour, marker and line style of the arm at `index` in the list without the reference."""
     turn, place = divmod(index, len(COLOURS))
     return COLOURS[place], MARKERS[(place + turn) % len(MARKERS)], LINES[turn % len(LINES)]
 

@@ -78,7 +78,7 @@ def twin_cautions(folder: Path | None) -> list[str]:
 
 
 def confounded(arms: Arms, snapshots: Sequence[Mapping]) -> list[str]:
-    """Caution about arms that differ from the reference in other settings besides the credit.
+    """Caution about arms that differ from the reference in credit and also in other settings.
 
     `snapshots` are the contents of every round's config.yaml.
     """
@@ -107,9 +107,7 @@ def confounded(arms: Arms, snapshots: Sequence[Mapping]) -> list[str]:
 def more_play(arms: Arms, rounds: Sequence[Mapping]) -> list[str]:
     """Caution about arms that played over 20 % more turns than the reference.
 
-    Turns of continuations count as well.
-
-    `rounds` are the contents of every round's summary.json.
+    Turns of continuations count as well. `rounds` are the contents of every round's summary.json.
     """
     turns: dict[str, Counter] = defaultdict(Counter)
     for row in rounds:
@@ -128,7 +126,7 @@ def more_play(arms: Arms, rounds: Sequence[Mapping]) -> list[str]:
 def published_spread(study: str, overridden: Collection[str], reference: str) -> str:
     """A sentence on the standard deviation over the study's published seeds.
 
-    Empty if the study has no published seeds, or if its settings differ from the published study's.
+    Empty if the study has no published seeds, or if those seeds were run with other settings.
     """
     row = json.loads(PUBLISHED.read_text(encoding="utf-8")).get(study)
     if row is None or not set(overridden) <= {"seeds", "methods", "mine", "description"}:

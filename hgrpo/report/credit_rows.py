@@ -83,9 +83,9 @@ def _picture(picture: pd.DataFrame) -> dict:
 
 
 def _cells(values: Iterable[float], shade: Iterable[float]) -> list[dict]:
-    """Cells of a row: the value as text, and the opacity of the background colour, 0 to 0.6.
+    """Cells of a row, with the value as text and the opacity of the background colour (0 to 0.6).
 
-    The cell is empty if the turn has no advantage, because dynamic sampling excluded it.
+    A cell is empty if dynamic sampling excluded the turn, which then has no advantage.
     """
     return [
         {"text": _signed(value), "shade": round(0.6 * abs(float(dark)), 3), "up": value > 0}
@@ -96,7 +96,7 @@ def _cells(values: Iterable[float], shade: Iterable[float]) -> list[dict]:
 
 
 def _signed(value: float) -> str:
-    """Format with a sign and two decimals; "0.00" if it rounds to zero, "0" if it is zero."""
+    """Format with a sign and two decimals; 0 is "0", and values that round to 0 are "0.00"."""
     text = f"{value:+.2f}".replace("-", words.MINUS)
     return "0" if value == 0 else text[1:] if text[1:] == "0.00" else text
 

@@ -39,8 +39,8 @@ def write(
 
     Args:
         played: rollouts of one or several policies, with the credit that was computed for them.
-        updates: method -> settings of its advantages; `twins` excludes methods without settings.
-        labels: method -> label, in display order.
+        updates: settings of each method's advantages; `twins` excludes methods without settings.
+        labels: the label of each method, in display order.
     """
     parts = [credit_table(_by_method(each.plan, labels), each.rollouts) for each in played]
     write_table(pa.concat_tables(parts), folder / "credits.parquet")

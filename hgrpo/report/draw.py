@@ -29,7 +29,7 @@ def drawings(
     last: Mapping[str, pd.DataFrame],
     fits: pd.DataFrame,
 ) -> Iterator[Drawing]:
-    """Yield the figures of a study, then those of single runs; arguments as in `draw_all`."""
+    """Yield the figures of a study, then those of single runs; see `draw_all` for the arguments."""
     yield from study_drawings(inputs, turns, last, fits)
     for method in inputs.arms.trained:
         runs = inputs.logs[inputs.logs["method"] == method]

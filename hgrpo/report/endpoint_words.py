@@ -46,7 +46,7 @@ def endpoint_phrase(comparison: Comparison) -> str:
 def over_budget(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> str:
     """A sentence on the arms whose first round exceeds the declared budget; "" if there are none.
 
-    `play` is the cumulative play of each run at the end of each round.
+    `play` is from `logs.play_by_round`.
     """
     endpoint = comparison.protocol.settings.endpoint
     if not isinstance(endpoint, Budget):

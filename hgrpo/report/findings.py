@@ -33,9 +33,9 @@ class Answer:
 
     Attributes:
         headline: sentence on collapsed runs and on the arms that differ from the reference.
-        sure: a sentence on certainty; may be "". It states whether training is significantly better
-            than sampling alone. With too few seeds, it states how large chance differences are. If
-            no run had a success, it explains how to interpret the study.
+        sure: a sentence on whether training is significantly better than sampling alone; may be
+            "". With too few seeds, it states how large differences by chance are. If no run had a
+            success, it explains how to interpret the study.
         cautions: reasons to distrust the comparison, and remedies.
         paragraphs: pairs of heading and sentences.
     """
@@ -141,9 +141,9 @@ def _twins(twins: pd.DataFrame) -> str:
 
 
 def _tested(comparison: Comparison, arms: Arms, measured: str, chance: float) -> str:
-    """Text on the differences of the arms under test: arms without a gate that are not controls.
+    """Text on the differences of arms under test, which have no gate and are not controls.
 
-    The user's own arms are described elsewhere. `chance` is as in `_sized`.
+    The user's own arms are described elsewhere. For `chance`, see `_sized`.
     """
     table, reference = comparison.against_reference, arms.label(arms.reference)
     gated = {gate.arm for gate in comparison.protocol.settings.gates}
@@ -158,7 +158,7 @@ def _tested(comparison: Comparison, arms: Arms, measured: str, chance: float) ->
 
 
 def _sized(rows: pd.DataFrame, arms: Arms, chance: float = 0.0, rest: str = "arms") -> str:
-    """List arms with their differences in points, and with intervals if there are one or two.
+    """List arms with their differences in points. For one or two arms, add the intervals.
 
     Args:
         chance: largest absolute difference of an A/A twin. Smaller differences are marked.

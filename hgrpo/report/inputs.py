@@ -22,11 +22,11 @@ class Inputs:
     """Data of figures and page.
 
     Attributes:
-        play: cumulative play and cost of each run at the end of each round (`play_by_round`).
+        play: cumulative `logs.SUMS` of each run at the end of each round (`play_by_round`).
         stops: runs ended by a stopping rule (`read_stops`).
         collapse: dependence of replies on their prompts (`read_collapse`); None if not measured.
-        sweep: arm -> alpha, if the arms form an alpha sweep (`designs.alpha_sweep`); else empty.
-        doses: arm -> correlation of its credit with the oracle's (`designs.doses`).
+        sweep: alpha of each arm of an alpha sweep (`designs.alpha_sweep`); empty if there is none.
+        doses: correlation of each arm's credit with the oracle's credit (`designs.doses`).
         axes: name, label, key and arms (value, arm) of each setting that differs between arms.
         design: factorial design of the arms, or None.
         effects: main effects and interactions (`differences.effects`); empty if there is no design.

@@ -1,4 +1,4 @@
-"""Read training logs and tables of turns; the run is parsed from each file's path."""
+"""Read training logs and tables of turns; the path of a file identifies its run."""
 
 import json
 import re
@@ -20,13 +20,13 @@ OPTIONAL = (
     *("observed_kl", "kl_coef", "grad_norm", "entropy", "clip_fraction", "ess", "mismatch_max"),
     *("filter_kept_groups", "filter_kept_mass"),
     *("mean_abs_turn_adv", "mean_abs_token_adv", "collect_s", "credit_s", "update_s"),
-    # Logged by credit assigners: TurnRD's weights, continuations, calls to a judge.
+    # Columns logged by credit assigners, about TurnRD's weights, continuations and judge calls.
     *("alpha_var", "alpha_entropy_ratio", "alpha_progress_corr", "cls_query_norm"),
     *("cf_branches", "cf_replies", "cf_tokens"),
     *("judge_calls", "judge_cache_hits", "judge_fallbacks"),
     *("judge_input_tokens", "judge_output_tokens", "judge_dollars", "judge_dollars_unconfirmed"),
 )
-# Running sums over a run: name -> columns to add up. `read_logs` computes `fit_s`.
+# Columns to add up for each running sum over a run. `read_logs` computes `fit_s`.
 SUMS = {**ALL_PLAY, "seconds": ("elapsed_s", "fit_s")}
 # `TRAJECTORY` identifies a trajectory within a training step. `TURN_COLUMNS` are the columns shown
 # in credit plots.
@@ -62,8 +62,8 @@ def read_logs(paths: Sequence[Path], fits: Sequence[Path] = ()) -> pd.DataFrame:
         fits: train_log.json of every fit.
 
     Raises:
-        UserError: a log is missing, invalid, incomplete, duplicated or in a folder that does not
-            match `run_of`; or an earlier round of the run has no log.
+        UserError: a log is missing, invalid, incomplete or duplicated, or has another path than
+            `run_of` requires, or an earlier round of the run has no log.
     """
     runs = {run_of(path) for path in paths}
     for method, seed, number in sorted(runs):
@@ -130,7 +130,7 @@ def read_collapse(paths: Sequence[Path]) -> pd.DataFrame:
 
 
 def play_by_round(logs: pd.DataFrame, stops: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Cumulative play and cost of each run at the end of each round: method, seed, round, `SUMS`.
+    """Cumulative `SUMS` of each run at the end of each round, with columns method, seed and round.
 
     Runs in `stops` (`read_stops`) keep their last values in later rounds.
 
@@ -188,7 +188,7 @@ def read_first_turns(paths: Sequence[Path]) -> dict[str, pd.DataFrame]:
 
 
 def read_last_turns(paths: Sequence[Path], methods: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """Turns of the first batch of each method's last round, for its lowest seed.
+    """Turns of the first batch of each method's last round, from the lowest seed with this round.
 
     Methods whose only round in `paths` is the first are omitted. Arguments, columns and errors are
     as in `read_first_turns`, with an additional column `round`.

@@ -15,7 +15,7 @@ def draw(runs: Mapping[str, Sequence[Mapping]], out: Path) -> None:
     """Plot success and mean return by round, with a line per run, and write the data as CSV.
 
     Args:
-        runs: label -> rounds, each with `round`, `avg_R` and `pct_success` (a fraction).
+        runs: rounds of each labelled run, with `round`, `avg_R` and `pct_success` (a fraction).
         out: output path of the plot; the suffix selects the format.
     """
     figure, axes = style.canvas(2, height=5.0, sharex=True)

@@ -39,8 +39,8 @@ class Page:
     Attributes:
         figures: output folder of `draw_all`.
         study_config: the resolved study; printed on the page, except for its provenance.
-        left_out: (stage, reason, count) of games or trajectories omitted, or kept with a note.
-        overridden: dotted key -> value, for each setting overridden on the command line.
+        left_out: games or trajectories omitted, or kept with a note, as (stage, reason, count).
+        overridden: values of the settings overridden on the command line, by dotted key.
         finished: date at which training ended; "" if unknown.
         truth: output folder of `credit_agreement`, if it has run on rollouts with ground truth.
         supervised: the supervised policy from which all arms start; "" if not recorded.

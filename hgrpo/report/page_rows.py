@@ -182,7 +182,7 @@ def read_mapping(path: Path) -> dict:
 
 
 def provenance_rows(snapshots: Mapping[str, Sequence[Mapping]]) -> list[tuple[str, list]]:
-    """Rows of the provenance table: a stage, and the distinct values of each of its entries.
+    """Rows of the provenance table: each stage with the distinct values of its entries.
 
     An entry has several values if the stage ran on several machines or with several versions.
     `snapshots` maps stages to snapshots, whose entries are at the top level or under "provenance".

@@ -22,15 +22,15 @@ _STAR = "* significant after Holm's correction"
 # Widths in inches of a column and of the full text in typical two-column conference styles.
 SIZES = {"column": 3.4, "page": 7.0}
 FORMATS = ("svg", "pdf")
-# Figures of both widths have the font sizes of the page multiplied by this factor.
+# Factor by which the report's font sizes are multiplied in figures of both widths.
 _SMALLER = SIZES["column"] / WIDTH
-# matplotlib creates new ticks when a figure is resized. They need the smaller font, too.
+# matplotlib creates new ticks when a figure is resized. These ticks also need the smaller font.
 _TICKS = {name: _SMALLER * RC[name] for name in ("xtick.labelsize", "ytick.labelsize")}
 _PAPER = {**RC, **_TICKS, "pdf.fonttype": 42}  # embed TrueType fonts, as journals require
 
 
 def paper_table(comparison: Comparison, arms: Arms) -> pd.DataFrame:
-    """One row per arm, highest score first: endpoint and differences with intervals, in points.
+    """One row per arm, highest score first, with endpoint, differences and intervals in points.
 
     Columns of differences exist if the arms were compared. A star marks a difference that is
     significant after Holm's correction.

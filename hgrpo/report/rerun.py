@@ -20,7 +20,7 @@ def command(study: Mapping, overridden: Mapping[str, object], seeds: Sequence[in
 
     Args:
         study: the resolved study, with the keys name, seeds, rounds and methods.
-        overridden: dotted key -> value, for each setting overridden on the command line.
+        overridden: values of the settings overridden on the command line, by dotted key.
         seeds: seeds that replace those of the study.
     """
     parts = ["make bakeoff"]
@@ -50,7 +50,7 @@ def target_command(target: str, study: Mapping, overridden: Mapping[str, object]
 
 
 def _chosen(study: Mapping, overridden: Mapping[str, object]) -> dict[str, object]:
-    """The overridden variables and their values, where `methods` excludes the user's own arms."""
+    """Overridden variables and their values; `methods` does not include the user's own arms."""
     mine = overridden.get("mine", ())
     chosen = {key: overridden[key] for key in _VARIABLES if key in overridden}
     if "methods" in chosen:
@@ -72,7 +72,7 @@ def _text(value: object) -> str:
 
 
 def with_more_seeds(study: Mapping, overridden: Mapping[str, object], fewest: int) -> str:
-    """Command that extends the study to `fewest` seeds, using `SEEDS`; "" if it has enough."""
+    """Command that adds seeds of `SEEDS` up to a total of `fewest`; "" if the study has enough."""
     seeds = study["seeds"]
     if len(seeds) >= fewest:
         return ""

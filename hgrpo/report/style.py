@@ -27,7 +27,7 @@ from hgrpo.report.csv_file import write_csv
 
 # On pages, these four colours are replaced by those of the light or dark theme.
 INK, MUTED, GRID, PAPER = "#23272d", "#6b727b", "#dfe3e7", "#fdfefe"
-# Width of a figure, in inches: legible on a phone in portrait mode, two side by side on a desktop.
+# Figure width in inches: legible on a phone, and small enough for two side by side on a desktop.
 WIDTH = 4.7
 # With more trained arms than this, labels, seeds and intervals do not fit into one set of axes.
 MANY = 8
@@ -154,7 +154,7 @@ def percent_axis(axis: matplotlib.axis.Axis, symbol: str = " %") -> None:
 
 
 def wide_enough(low: float, high: float) -> tuple[float, float]:
-    """Widen an interval to at least `LEAST`, without leaving [0, 1] if it was inside."""
+    """Widen an interval to at least `LEAST`; an interval within [0, 1] stays within [0, 1]."""
     if not np.isfinite([low, high]).all():
         return 0.0, LEAST
     if high - low >= LEAST:
@@ -225,12 +225,12 @@ def difference_intervals(
 ) -> None:
     """Draw a horizontal interval per row of a table, the first row on top, and a line at zero.
 
-    Rows with the verdict better or worse have a filled point and bold text, other rows a hollow
-    point and grey text.
+    Rows with the verdict better or worse have a filled point and bold text. Other rows have a
+    hollow point and grey text.
 
     Args:
-        table: columns difference, lower and upper, fractions drawn as percentage points; and
-            verdict.
+        table: columns verdict, difference, lower and upper; the last three are fractions, which
+            are drawn as percentage points.
         labels, texts: text to the left and to the right of each row.
         looks: colour and marker of each row.
     """

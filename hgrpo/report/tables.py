@@ -12,7 +12,7 @@ from hgrpo.report.names import TABLES
 
 COUNTS = ["n_trajectories", "n_groups", "dead_groups"]
 COUNTS += ["inadmissible", "overlong", "empty", "truncated", "context_overflow"]
-# Column -> title, for the costs of continuations and of judges.
+# Titles of the columns with the costs of continuations and of judges.
 EXTRAS = {
     "cf_branches": "continuations played for credit",
     "cf_replies": "new replies in them",
@@ -34,7 +34,7 @@ _COMPARED = (
     *("probability_of_improvement", "minimum_detectable_effect", "p_holm", "verdict"),
     "repeats_alike",
 )
-# Table -> attribute of `Comparison`, for each table whose attribute has a different name.
+# Maps a table's name to that of its attribute of `Comparison`, if the two names differ.
 _ATTRIBUTES = {
     "against_sft": "against_untrained",
     "sft_temperatures": "temperatures",
@@ -118,7 +118,7 @@ def cost(logs: pd.DataFrame, arms: Arms) -> pd.DataFrame:
 
 
 def logged_extras(table: pd.DataFrame) -> dict[str, str]:
-    """Titles of those columns of `EXTRAS` that were logged by any arm of a cost table."""
+    """Titles of those columns of `EXTRAS` that at least one arm in a cost table has logged."""
     return {
         name: title for name, title in EXTRAS.items() if len(table) and table[name].notna().any()
     }

@@ -176,7 +176,7 @@ def collect_truth(
 
 
 def within(entries: Sequence[dict], most: int) -> list[dict]:
-    """Drop the last entries of every round until the remaining ones take at most `most` bytes."""
+    """Drop the last entries of every round until the rest takes at most `most` bytes."""
     by_rank = sorted(range(len(entries)), key=lambda index: entries[index]["rank"])
     sizes = itertools.accumulate(len(_json(entries[index]).encode()) for index in by_rank)
     fitting = {index for index, size in zip(by_rank, sizes, strict=True) if size <= most}
@@ -202,7 +202,7 @@ def render(study: str, entries: Sequence[Mapping], labels: Mapping[str, str]) ->
     """Render the page as HTML, deterministically.
 
     Args:
-        labels: method -> label, in display order.
+        labels: the label of each method, in display order.
     """
     environment = page_environment()
     public = [{name: value for name, value in one.items() if name != "rank"} for one in entries]

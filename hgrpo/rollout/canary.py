@@ -15,8 +15,7 @@ from hgrpo.rollout.engine import Request, RolloutEngine
 # In float32, the log-probs of engine and trainer differ only because of the summation order.
 _TOLERANCE = 1e-3
 _PROBES, _PROBE_TOKENS = 4, 24
-# Largest permitted ratio of the engine's mean difference from the trainer to the engine's mean
-# difference from the untrained policy.
+# Factor by which the engine may differ more from the trainer than from the untrained policy.
 _NEARER = 2.0
 
 

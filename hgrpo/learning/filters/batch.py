@@ -64,7 +64,7 @@ _SCORES: dict[Score, Callable[[Measures], float]] = {
 
 
 def group_scores(groups: Sequence[Measures], score: Score) -> np.ndarray:
-    """Scores of groups, float64 [G]; variances use ddof 1 and are 0 for K = 1."""
+    """Score of each group, float64 [G]. Variances have ddof 1 and are 0 for a single trajectory."""
     return np.array([_SCORES[score](group) for group in groups], dtype=np.float64)
 
 
@@ -177,7 +177,7 @@ def _top_p(scores: np.ndarray, config: FilterConfig, _total: int) -> np.ndarray:
 
 
 def _top_p_softmax(scores: np.ndarray, config: FilterConfig) -> np.ndarray:
-    """The shortest sequence of groups, best first, with a total probability >= `value`."""
+    """The fewest groups, best first, whose probabilities sum to at least `value`."""
     order = _ordered(scores, config)
     mass = np.cumsum(softmax(scores, config)[order])
     return order[: np.searchsorted(mass, config.value - ROUNDING) + 1]
@@ -215,14 +215,14 @@ def _first(scores: np.ndarray, config: FilterConfig, many: int) -> np.ndarray:
 
 
 def _min_p(scores: np.ndarray, config: FilterConfig, _total: int) -> np.ndarray:
-    """Groups with a score >= `value` * max or, with `order: smallest`, <= min / `value`."""
+    """Groups whose score is within the factor `value` of the best (largest or smallest) score."""
     if config.order == "largest":
         return np.flatnonzero(scores >= config.value * scores.max() * (1 - ROUNDING))
     return np.flatnonzero(scores <= scores.min() / config.value * (1 + ROUNDING))
 
 
 def _percentile(scores: np.ndarray, config: FilterConfig, _total: int) -> np.ndarray:
-    """Groups whose rank r (0 for the lowest score) satisfies low <= r / n < high."""
+    """Groups whose rank r among n groups (0 for the lowest score) satisfies low <= r / n < high."""
     bounds = np.array([config.low, config.high]) * len(scores) * (1 - ROUNDING)
     first, end = np.ceil(bounds).astype(int)
     return np.argsort(scores, kind="stable")[first:end]
@@ -272,5 +272,5 @@ def most_varied(values: np.ndarray, many: int) -> np.ndarray:
 
 
 def kept_groups(masks: Sequence[np.ndarray]) -> np.ndarray:
-    """Mask of the groups with a kept trajectory, bool [G], given G masks bool [K]."""
+    """Mask of the groups with a kept trajectory, bool [G]; `masks` contains one mask per group."""
     return np.array([row.any() for row in masks], dtype=bool)

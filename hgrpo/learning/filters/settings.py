@@ -146,7 +146,7 @@ class FilterConfig(Strict):
 
     @property
     def compares(self) -> str:
-        """The setting that requires several trajectories per group, as "key: value"; "" if none."""
+        """The score or strategy that compares a group's trajectories, as "key: value", or ""."""
         if self.score in _COMPARES:
             return f"score: {self.score}"
         return "strategy: within_group" if self.strategy == "within_group" else ""

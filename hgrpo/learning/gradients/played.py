@@ -70,7 +70,7 @@ def prepare(of: Round, groups: Sequence[Group]) -> Prepared:
         group_advantages(group, credit, method, training)
         for group, credit in zip(groups, assign_all(of.assigner, groups), strict=True)
     ]
-    # The engine sleeps only after credit assignment, since some assigners play continuations.
+    # The engine sleeps only after credit assignment, because some assigners play continuations.
     of.collector.engine.sleep()
     chosen = of.choose(played, advantages)
     trajectories = flat(played)

@@ -28,7 +28,7 @@ DIAGNOSTICS = {
 def alpha(
     comparison: Comparison, logs: pd.DataFrame, arms: Arms, sweep: Mapping[str, float]
 ) -> Drawing | None:
-    """Plot endpoint, dead groups and advantage size against alpha, and learning curves.
+    """Plot learning curves, and endpoint, dead groups and advantage size against alpha.
 
     None if `logs` or `sweep` (from `designs.alpha_sweep`) is empty.
     """

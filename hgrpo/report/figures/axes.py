@@ -25,10 +25,10 @@ def axis_figure(
     arms: Arms,
     axis: Mapping,
 ) -> Drawing:
-    """Plot the endpoint of each value with its interval, and the final collapse metrics.
+    """Plot the endpoint, with its interval, and final collapse metrics for each value of `axis`.
 
     Args:
-        stops, collapse: from `hgrpo.report.logs`; without `collapse`, its metrics are omitted.
+        stops, collapse: from `hgrpo.report.logs`; `collapse` may be None.
         axis: from `Inputs.axes`.
     """
     table = axis_table(comparison, stops, collapse, axis)

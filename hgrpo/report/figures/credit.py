@@ -38,7 +38,7 @@ def credit_table(turns: Mapping[str, pd.DataFrame], arms: Arms) -> pd.DataFrame:
     whose actions differ from the reference arm's are omitted.
 
     Args:
-        turns: arm -> turns of the first batch of the first round (`logs.read_first_turns`).
+        turns: each arm's turns in the first batch of the first round (`logs.read_first_turns`).
     """
     named = [name for name in arms.trained if name in turns and len(turns[name])]
     if not named:
@@ -85,7 +85,7 @@ def own_credit_table(turns: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     They are selected as in `credit_table`.
 
     Args:
-        turns: arm -> turns of the first batch of the arm's last round (`logs.read_last_turns`).
+        turns: each arm's turns in the first batch of its last round (`logs.read_last_turns`).
     """
     parts = []
     for name, mine in turns.items():
@@ -131,7 +131,7 @@ def strips(
         pictures: one table per trajectory, with columns turn, action, method, credit (written into
             the cells if there are few methods) and shade (-1 to 1; NaN leaves a cell blank).
         titles: the title of each plot.
-        labels: method -> label, in the order of the columns.
+        labels: the label of each method, in the order of the columns.
     """
     lengths = [picture["turn"].nunique() for picture in pictures]
     numbered = len(labels) <= MOST_NUMBERED
@@ -183,7 +183,7 @@ def write_in_cell(ax: Axes, place: tuple[int, int], text: str, **look: object) -
 
 
 def shades(table: pd.DataFrame, column: str = "credit") -> pd.Series:
-    """Divide each method's values in `column` by the largest absolute one; zeros stay 0."""
+    """Divide each method's values in `column` by their largest absolute value, unless this is 0."""
     largest = table[column].abs().groupby(table["method"]).transform("max")
     return table[column] / largest.where(largest > 0, 1.0)
 
@@ -201,7 +201,7 @@ def best_and_worst(rollouts: pd.DataFrame, group: str) -> list:
 
 
 def _pick(turns: pd.DataFrame) -> list[tuple[str, int]]:
-    """(task, rollout) of the trajectories to show, the one with the higher return first."""
+    """(task, rollout) of the one or two trajectories to show, the highest return first."""
     rollouts = turns.groupby(TRAJECTORY).agg(paid=("env_reward", "sum"), length=("turn", "size"))
     short = rollouts[rollouts["length"] <= LONGEST]
     rollouts = short if len(short) else rollouts

@@ -21,7 +21,7 @@ def heat_map(
 
     Args:
         correlations: from `evaluation.credit_correlation.correlations`.
-        labels: method -> label, for the displayed methods in order.
+        labels: the label of each displayed method, in order.
         left_out: sentences to append to the caption, e.g. on omitted methods.
     """
     names = list(labels)
@@ -102,7 +102,7 @@ def gallery_table(
 
     Args:
         steps: step of each trajectory.
-        credits: method -> credit of the concatenated turns of all trajectories.
+        credits: each method's credit for the turns of all trajectories, concatenated.
     """
     starts = np.cumsum([0, *(len(trajectory.turns) for trajectory in trajectories)])
     of_trajectory = ["picture", "step", "task_id", "goal", "rollout", "env_return"]

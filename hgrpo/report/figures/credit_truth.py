@@ -195,7 +195,6 @@ def _prices(ax: Axes, ranked: pd.DataFrame) -> None:
 
 
 def _ranking(ranked: pd.DataFrame) -> str:
-    """Name the method closest to the truth, and methods not better than the shuffled truth."""
     known = ranked.dropna(subset="advantage_pearson")
     if known.empty:
         return "The advantages of all methods are constant."

@@ -1,4 +1,4 @@
-"""Draws the figure of the arms' gains against the correlation of their credit with the oracle's."""
+"""Draws the arms' gains against the correlation of each arm's credit with oracle credit."""
 
 from collections.abc import Mapping
 
@@ -24,7 +24,7 @@ _RUN = {"markersize": 4, "linestyle": "none", "alpha": 0.7}
 
 
 def dose_response(comparison: Comparison, arms: Arms, doses: Mapping[str, float]) -> Drawing | None:
-    """Plot endpoint and steps to each threshold against the credit's correlation with the oracle's.
+    """Plot endpoint and steps to each threshold by the credit's correlation with oracle credit.
 
     None if `doses`, from `hgrpo.evaluation.designs.doses`, is empty. The unit is trajectories
     instead of steps if the trajectories per step differ between arms, or if steps are unknown.
@@ -70,7 +70,7 @@ def _title(ax: Axes, text: str) -> None:
 
 
 def _unit(table: pd.DataFrame) -> tuple[str, float | None]:
-    """Return the column to plot, `steps` or `value`, and for `steps` the trajectories per step."""
+    """Return the column to plot, and the trajectories per step (None for the column `value`)."""
     times = table[table["measure"] == TRAJECTORIES]
     per_step = (times["value"] / times["steps"]).round(6).unique()
     if len(per_step) != 1 or np.isnan(per_step[0]):
@@ -81,7 +81,7 @@ def _unit(table: pd.DataFrame) -> tuple[str, float | None]:
 def _draw(
     ax: Axes, table: pd.DataFrame, column: str, arms: Arms, doses: Mapping[str, float]
 ) -> None:
-    """Draw the reference as a line with a band, each arm as a point with a bar, and single runs."""
+    """Draw the reference as a line with a band, arms as points with bars, and runs as points."""
     ends = ("lower", "upper") if column == "value" else (f"{column}_lower", f"{column}_upper")
     means, runs = table[table["seed"].isna()], table[table["seed"].notna()]
     reference = means[means["correlation"].isna()].iloc[0]

@@ -202,7 +202,7 @@ def _bars(component: str, column: str, ax: Axes, rows: pd.DataFrame, of_pass: st
 
 
 def _roots(component: str, column: str, ax: Axes, rows: pd.DataFrame, of_pass: str) -> None:
-    """Draw signed roots of a column of squared norms: of each seed's value, and of their mean."""
+    """Draw the signed root of each seed's squared norm, and of the mean squared norm over seeds."""
     part = rows[rows["component"] == component]
     places = part["bucket"].map(_number)
     means = part.groupby(places)[column].mean()

@@ -24,7 +24,7 @@ class Across:
 
     Attributes:
         column: column in the tables of means and of single runs.
-        unit: divisor of the axis, such as 1,000 trajectories.
+        unit: number by which the column is divided, such as 1,000 for trajectories.
     """
 
     column: str
@@ -49,8 +49,8 @@ def learning_curves(comparison: Comparison, arms: Arms, stops: pd.DataFrame) -> 
     """Plot the endpoint's measure by round, or success and score if `comparison.partial`.
 
     Each thin line is a seed, with a cross where a run in `stops` (`logs.read_stops`) ended. Bars
-    are intervals of the last round. With more than `MANY` trained arms, each arm has a separate
-    panel with the endpoint's measure only.
+    are confidence intervals of the last round. With more than `MANY` trained arms, each arm has a
+    separate panel with the endpoint's measure only.
     """
     table, runs = with_start(comparison, arms), single_runs(comparison)
     measures = [MEASURES[comparison.protocol.settings.score]]
@@ -181,7 +181,7 @@ def _curves(
     panels: Sequence[Panel],
     height: float,
 ) -> tuple[Figure, list[tuple[Axes, Panel, list[str]]]]:
-    """Plot all arms on the same axes; with more than `MANY` trained arms, a small panel for each.
+    """Plot all arms on the same axes or, with more than `MANY` trained arms, each in a small panel.
 
     Args:
         table: means over seeds, from `with_start`.
@@ -190,7 +190,7 @@ def _curves(
         height: the figure's height in inches, if all arms are on the same axes.
 
     Returns:
-        The figure, and its axes, each with its panel and arms.
+        The figure, and a list of its axes with the panel and the arms drawn in each.
     """
     many = len(arms.trained) > MANY
     if many:

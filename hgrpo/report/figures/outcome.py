@@ -17,7 +17,7 @@ from hgrpo.report.words import if_several, opponent, percent, with_interval
 
 
 def forest(comparison: Comparison, arms: Arms) -> Drawing | None:
-    """Plot paired differences with intervals, against the reference and the SFT policy.
+    """Plot paired differences from the reference and from the SFT policy, with intervals.
 
     With one seed there are no verdicts and no marks of single seeds.
     """

@@ -19,8 +19,8 @@ def thresholds(comparison: Comparison, play: pd.DataFrame, arms: Arms) -> Drawin
     """Plot the share of runs that reached each threshold, one panel per threshold.
 
     Each trained arm is a step curve, 1 minus the Kaplan-Meier estimate, up to the end of the
-    shortest run. If there is no threshold, the figure contains only a text with the reason. None if
-    there are no logs.
+    shortest run. If there is no threshold, the figure only states the reason. None if there are no
+    logs.
     """
     if play.empty or not arms.trained:
         return None

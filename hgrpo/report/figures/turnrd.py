@@ -26,7 +26,7 @@ ALWAYS = ("alpha_var", "alpha_entropy_ratio", "alpha_progress_corr", "validation
 
 
 def turnrd(logs: pd.DataFrame, fits: pd.DataFrame, arms: Arms) -> Drawing | None:
-    """Plot statistics of TurnRD's weights alpha by round and, below, of its fits by epoch.
+    """Plot statistics of TurnRD's weights by round and, below, statistics of its fits by epoch.
 
     There is a panel for each logged measure, and for each measure in `ALWAYS`. None if nothing was
     logged.
@@ -131,7 +131,7 @@ def _long(rows: pd.DataFrame, measures: Mapping[str, str]) -> pd.DataFrame:
 
 
 def _draw(ax: Axes, rows: pd.DataFrame, arm: Arm) -> None:
-    """Plot a line over rounds; for a measure of fits, a line from each fit's round to the next."""
+    """Plot a line over rounds or, for a measure of fits, a line per fit up to the next round."""
     look = arm.look | {"markersize": 3.5, "linewidth": 1.2}
     if rows["measure"].isin(list(ROUNDS)).all():
         ax.plot(rows["round"], rows["value"], **look)
