@@ -175,7 +175,7 @@ def _read(path: Path, schema: pa.Schema, columns: Sequence[str], step: int | Non
 
 
 def unpacked(data: bytes | None, rows: int, where: str) -> np.ndarray | None:
-    """Unpack a cell of `embeddings` or `goal_embedding`, float16 [rows, D]; None if it is empty.
+    """Unpack float16 embeddings [rows, D] from a cell of the table; None for an empty cell.
 
     Raises:
         UserError: the cell does not contain `rows` finite vectors of equal width. The message
