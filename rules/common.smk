@@ -52,7 +52,7 @@ shell.prefix(f"export PATH={BIN}:$PATH PYTHONHASHSEED=0 OMP_WAIT_POLICY=PASSIVE;
 
 
 def any_of(names):
-    """Wildcard constraint that matches the given names or numbers; matches nothing if empty."""
+    """Wildcard constraint that matches exactly the given names or numbers."""
     return "|".join(re.escape(str(name)) for name in names) or "(?!)"
 
 
