@@ -71,7 +71,7 @@ class Evidence:
         return _runs(self.tables[GAMES]).unique()
 
     def lacking(self, study: Study) -> list[str]:
-        """The arms of a study whose seeds are incomplete, as `arm, arm: seeds 61, 67`."""
+        """The arms of the study that lack results of some seeds, as `arm, arm: seeds 61, 67`."""
         arms: dict[tuple[int, ...], list[str]] = {}
         for arm in study.methods:
             seeds = [seed for seed in seeds_of(study, arm) if (arm, seed) not in self.runs]

@@ -67,7 +67,7 @@ def read_runs(folder: Path) -> Runs:
 
 
 def of_games(table: pd.DataFrame, runs: Runs) -> pd.Series:
-    """Variance between games of each mean difference, from the published standard error."""
+    """Between-game variance of each mean difference, computed from its published standard error."""
     error = table["standard_error"]
     return error**2 - [_of_seeds(row, runs)[0] for row in table.itertuples()]
 

@@ -82,7 +82,7 @@ def _place(trajectory: Trajectory, round_index: int, step: int) -> dict[str, obj
 
 
 def write_table(table: pa.Table, path: Path) -> None:
-    """Write a Parquet file with zstd and checksums. Equal tables result in identical files."""
+    """Write a Parquet file with zstd compression and checksums. Equal tables give equal files."""
     pq.write_table(table, path, **parquet.WRITE)
 
 
