@@ -79,7 +79,7 @@ def command(stage):
 
 
 def evaluations(methods=None):
-    """Episode files of all or some methods, and config.yaml, which `hgrpo.cli.cost` reads."""
+    """Episode files of `methods` (default: all), and config.yaml for `hgrpo.cli.cost`."""
     return of.stored(["config.yaml", *episodes(study, methods)])
 
 
