@@ -45,8 +45,8 @@ envvars:
 
 
 # Run jobs with the Python that runs snakemake, even if its environment is not active. With PASSIVE,
-# waiting threads yield their core; by default they spin, which makes a job with two threads ten times
-# slower on a busy machine. PYTHONHASHSEED makes hash() of a string the same in all jobs.
+# waiting threads yield their core. By default, they spin, which makes a job with two threads ten
+# times slower on a busy machine. PYTHONHASHSEED makes hash() of a string the same in all jobs.
 BIN = shlex.quote(os.path.dirname(sys.executable))
 shell.prefix(f"export PATH={BIN}:$PATH PYTHONHASHSEED=0 OMP_WAIT_POLICY=PASSIVE; ")
 
