@@ -45,14 +45,14 @@ envvars:
 
 
 # Run jobs with the Python that runs snakemake, even if its environment is not active. With PASSIVE,
-# waiting threads yield their core; by default they spin, which makes a job with two threads ten times
-# slower on a busy machine. PYTHONHASHSEED makes hash() of a string the same in all jobs.
+# waiting threads yield their core. By default, they spin, which makes a job with two threads ten
+# times slower on a busy machine. PYTHONHASHSEED makes hash() of a string the same in all jobs.
 BIN = shlex.quote(os.path.dirname(sys.executable))
 shell.prefix(f"export PATH={BIN}:$PATH PYTHONHASHSEED=0 OMP_WAIT_POLICY=PASSIVE; ")
 
 
 def any_of(names):
-    """Wildcard constraint that matches the given names or numbers; matches nothing if empty."""
+    """Wildcard constraint that matches exactly the given names or numbers."""
     return "|".join(re.escape(str(name)) for name in names) or "(?!)"
 
 
@@ -79,7 +79,7 @@ def command(stage):
 
 
 def evaluations(methods=None):
-    """Episode files of all or some methods, and config.yaml, which `hgrpo.cli.cost` reads."""
+    """Episode files of `methods` (default: all), and config.yaml for `hgrpo.cli.cost`."""
     return of.stored(["config.yaml", *episodes(study, methods)])
 
 

@@ -21,7 +21,7 @@ from hgrpo.report.style import GRID, INK, Drawing, canvas, percent_axis, save
 from hgrpo.report.words import MINUS
 
 NAME = "agreement_speed"
-# Columns of truth.csv -> their labels. The first measure is the primary one.
+# Maps columns of truth.csv to their labels. The first column is the primary measure.
 MEASURES = {
     "advantage_pearson": "correlation with the true advantages",
     "within_pearson": "correlation within trajectories",

@@ -26,7 +26,7 @@ GIVEN = {evidence.TUNING, *evidence.FILES}
 # Columns of comparisons that are not recomputed. They would require the outcome of every game or
 # the previous analysis.
 OF_GAMES = ("verdict_before", "standard_error_before")
-# Name of a score -> the column of seeds.csv that contains the score after the last round.
+# Maps each score to the column of seeds.csv that contains this score after the last round.
 LAST = {"success": "success", "return": "mean_return"}
 # Tolerances for rounding errors, because the order of summation differs between machines.
 CLOSE = {"rtol": 1e-6, "atol": 1e-9, "equal_nan": True}
@@ -37,7 +37,7 @@ def check(folder: Path, drawn: Mapping[str, str]) -> tuple[list[str], list[str]]
 
     Args:
         folder: docs/tables/<study>.
-        drawn: name of a figure in the report -> name of its data in `folder`.
+        drawn: maps the names of the report's figures to the names of their data in `folder`.
 
     Returns:
         The numbers that differ, and the files that cannot be recomputed completely.
@@ -99,7 +99,7 @@ def from_seeds(folder: Path) -> dict[str, pd.DataFrame]:
     """Recompute columns that depend on seeds.csv, for a study without games.parquet.
 
     Returns:
-        Name of a table -> the recomputed columns.
+        The recomputed columns of each table, by the name of the table.
     """
     runs = older_pages.read_runs(folder)
     tables = {}

@@ -71,7 +71,7 @@ class Evidence:
         return _runs(self.tables[GAMES]).unique()
 
     def lacking(self, study: Study) -> list[str]:
-        """The arms of a study whose seeds are incomplete, as `arm, arm: seeds 61, 67`."""
+        """The arms of the study that lack results of some seeds, as `arm, arm: seeds 61, 67`."""
         arms: dict[tuple[int, ...], list[str]] = {}
         for arm in study.methods:
             seeds = [seed for seed in seeds_of(study, arm) if (arm, seed) not in self.runs]
@@ -123,7 +123,7 @@ def of_run(results: Path, study_file: Path) -> Evidence:
 
 
 def _recorded(results: Path, arms: set[str]) -> dict:
-    """All settings of the runs; of an arm's training settings, only those that the arm changes."""
+    """All settings of the runs. The section `training` of an arm has only the changed keys."""
     whole = recorded_study(results).resolved()
     methods = {
         name: arm | {"training": changes(whole["training"], arm["training"])}
@@ -138,7 +138,7 @@ def merged(earlier: Evidence, further: Evidence) -> Evidence:
 
     Raises:
         UserError: the slices differ in precision, settings, games or experts, or in the results of
-            a run that both contain.
+            a run that is in both slices.
     """
     _one_dtype({each.settings["train_dtype"] for each in (earlier, further)}, "slices")
     recorded = _same_settings(earlier.settings.get("recorded", {}), further.settings["recorded"])
@@ -184,7 +184,9 @@ def _joined(
         mine = (table["method"] == method) & (table["seed"] == seed)
         first, other = (table[mine & half].reset_index(drop=True) for half in (~second, second))
         if not first.equals(other):
-            raise UserError(f"{name}: {method}, seed {seed}: differs from the earlier slices")
+            raise UserError(
+                f"{name}: {method}, seed {seed}: the results differ from those in earlier slices"
+            )
     return table[~(second & repeated)].sort_values(RUN, kind="stable", ignore_index=True)
 
 
@@ -193,7 +195,7 @@ def _runs(table: pd.DataFrame) -> pd.MultiIndex:
 
 
 def _one_dtype(dtypes: set[str], what: str) -> str:
-    """The training precision, or "" if nothing was trained; UserError if runs differ in it."""
+    """Return the only training precision, or "" if there is none; UserError if there are two."""
     dtypes = dtypes - {""}
     if len(dtypes) > 1:
         raise UserError(f"{what} were trained in {' and '.join(sorted(dtypes))}")
@@ -289,7 +291,9 @@ def tuning(parts: list[pd.DataFrame]) -> pd.DataFrame:
     twice = table[table.duplicated(keys)]
     if len(twice):
         method, seed = twice[RUN].iloc[0]
-        raise UserError(f"{TUNING}: {method}, seed {seed}: differs from the earlier slices")
+        raise UserError(
+            f"{TUNING}: {method}, seed {seed}: runs with the same settings have different scores"
+        )
     return table[[*RUN, "round", *TUNED, *settings]].sort_values(
         keys, key=lambda column: column if column.dtype.kind in "biuf" else column.astype(str)
     )

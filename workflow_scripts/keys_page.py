@@ -55,8 +55,8 @@ class Section:
     Attributes:
         file: heading for the kind of config file.
         keys: dotted path of the section; "" for the top level of the file.
-        kind: `kind turnrd` or `rule TPO`, for example, if the section or its parent configures
-            this plug-in; otherwise "".
+        kind: the plug-in that the section or its parent configures, such as `kind turnrd` or
+            `rule TPO`; "" if there is none.
         model: the section's pydantic model.
     """
 

@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def findings(printed: str) -> dict[str, list[str]]:
-    """Parse the output of `snakemake --lint`: title of a finding -> its rules and files."""
+    """Map the titles of findings in the output of `snakemake --lint` to their rules and files."""
     places: dict[str, list[str]] = {}
     place = ""
     for line in printed.splitlines():

@@ -69,7 +69,7 @@ def cost(tables: Tables) -> str:
     }
     table = tables["cost"]
     if "judge_calls" in table:
-        # Show the sum of calls and cache hits, because each depends on which jobs ran in parallel.
+        # Show calls and cache hits as one sum, because each depends on which jobs ran in parallel.
         table = table.assign(judged=table["judge_calls"] + table["judge_cache_hits"])
     columns = [name for name in names if name in table and table[name].notna().any()]
     lines = [["arm", *(names[name] for name in columns)]]
@@ -107,9 +107,9 @@ def areas(tables: Tables) -> str:
 def verdicts(tables: Tables, baseline: str = "reference") -> str:
     """One row per analysis and number of seeds, from the simulation in `benchmarks/verdicts.py`.
 
-    A column shows the highest error rate among all simulated settings with its spreads of runs.
-    These settings differ in the number of comparisons and in whether there is an A/A twin. The
-    upper end of the rate's confidence interval is in parentheses.
+    Error rates have one column for each simulated case: equal spreads of runs, spreads of 1 : 3,
+    and runs that collapse. Each rate is the highest over all simulated numbers of comparisons, with
+    and without an A/A twin. The upper end of its confidence interval is in parentheses.
 
     Args:
         baseline: value of the column `baseline`, "reference" or "fixed".
@@ -187,7 +187,7 @@ def thresholds(tables: Tables) -> str:
 
 
 def dose_response(tables: Tables) -> str:
-    """One row per arm whose credit has a known correlation with Oracle's, then the reference."""
+    """One row per arm with a known correlation with Oracle's credit; the reference is last."""
     table, score = tables["dose_response"], _score_of(tables)
     means = table[table["seed"].isna()]
     ends = means[means["measure"] == ENDPOINT]
@@ -265,7 +265,7 @@ def axis(tables: Tables, name: str) -> str:
 
 
 def greedy_rates(tables: Tables) -> dict[str, str]:
-    """Map each method to its greedy success after the last round with interval, in per cent."""
+    """Map each method to the text of its greedy success rate after the last round; see `rate`."""
     methods = tables["methods"]
     return {row.method: rate(row) for row in methods[methods["temperature"] == 0].itertuples()}
 
@@ -344,7 +344,7 @@ def _difference(table: pd.DataFrame, method: str) -> str:
 
 
 def _said(row: pd.Series | Mapping | tuple) -> str:
-    """A difference in points with interval and verdict, and the previous verdict if it differs."""
+    """Text of a comparison: difference in points, interval, verdict and any other old verdict."""
     row = row._asdict() if isinstance(row, tuple) else dict(row)
     text = with_interval(row["difference"], row["lower"], row["upper"])
     before, verdict = row.get(BEFORE, row["verdict"]), row["verdict"]
@@ -362,14 +362,15 @@ def _judged_again(*families: pd.DataFrame) -> str:
     seeds = int(table["n_seeds"].max())
     if seeds < FEWEST_SEEDS:
         return (
-            f"\n\n*{seeds} seeds give [no verdict](statistics.md). Until November 2026 these "
-            "comparisons had verdicts: *was*, or else inconclusive. The intervals are from that "
-            "analysis.*"
+            f"\n\n*{seeds} seeds are too few for a [verdict](statistics.md). The intervals are "
+            "from the analysis that we used until November 2026. If that analysis gave the verdict "
+            '"better" or "worse", the table shows this verdict after "was".*'
         )
     changed = int((table["verdict"] != table[BEFORE]).sum())
     return (
-        f"\n\n*Verdicts recomputed from the published seeds with the [analysis](statistics.md) of "
-        f"November 2026: {changed} of {len(table)} verdicts changed (old verdict: *was*).*"
+        "\n\n*We recomputed the verdicts from the published seeds with the "
+        f"[analysis](statistics.md) of November 2026. {changed} of {len(table)} verdicts changed; "
+        '"was" marks an old verdict.*'
     )
 
 

@@ -67,13 +67,13 @@ def read_runs(folder: Path) -> Runs:
 
 
 def of_games(table: pd.DataFrame, runs: Runs) -> pd.Series:
-    """Variance between games of each mean difference, from the published standard error."""
+    """Between-game variance of each mean difference, computed from its published standard error."""
     error = table["standard_error"]
     return error**2 - [_of_seeds(row, runs)[0] for row in table.itertuples()]
 
 
 def family(table: pd.DataFrame, games: pd.Series, runs: Runs) -> pd.DataFrame:
-    """Recompute a published table with the current analysis; `games` is returned by `of_games`."""
+    """Recompute a published table with the current analysis; `games` is from `of_games`."""
     before = {BEFORE: table.get(BEFORE, table["verdict"])}
     error = table.get("standard_error_before", table["standard_error"])
     before["standard_error_before"] = error
@@ -114,9 +114,10 @@ def judged_gates(table: pd.DataFrame, against: pd.DataFrame) -> pd.DataFrame:
 
 
 def _of_seeds(row: tuple, runs: Runs) -> tuple[float, float]:
-    """Between-seed variance of a mean difference, as computed until November 2026, and the mean.
+    """Return the between-seed variance of a mean difference, and the mean difference.
 
-    For success rates, the variance is shrunk by two pseudo-games per seed (Bonett and Price 2012).
+    The variance is computed as it was until November 2026. For success rates, it is shrunk by two
+    pseudo-games per seed (Bonett and Price 2012).
     """
     each = _differences(row, runs)
     share = row.n_tasks / (row.n_tasks + 2) if runs.success else 1.0

@@ -15,7 +15,7 @@ _BLOCK = re.compile(
     re.DOTALL,
 )
 _ROW = re.compile(r"^(?P<name>\| [^|]*\(`(?P<method>\w+)`\) \|)[^|\n]*\|", re.MULTILINE)
-# Name of a published figure -> alternative text.
+# Maps the names of published figures to their alternative texts.
 FIGURES = {
     "forest": "Paired differences",
     "learning_curves": "Learning curves",
@@ -65,9 +65,9 @@ def fill(
     `<!-- axis study name -->` a block with the table of an axis.
 
     Args:
-        studies: study -> its published tables.
+        studies: maps each study to its published tables.
         planned: studies that may have no tables yet; their blocks then contain `NOT_PUBLISHED`.
-        figures: study -> names of its published figures.
+        figures: maps each study to the names of its published figures.
 
     Raises:
         UserError: the kind or study of a block is unknown, or its table or figure is missing.
@@ -110,7 +110,8 @@ def fill_rates(page: str, rates: Mapping[str, str]) -> str:
     The first cell of the row contains the method's name in backticks and parentheses.
 
     Args:
-        rates: method -> text of the cell; cells of other methods contain "not run".
+        rates: maps methods to the text of their cells. The cells of all other methods get the text
+            "not run".
     """
 
     def made(match: re.Match) -> str:

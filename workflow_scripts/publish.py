@@ -51,7 +51,7 @@ from hgrpo.report.csv_file import write_csv
 from hgrpo.sandbox.studies.study import read_study
 from hgrpo.study.study import load_study
 
-# Name of a figure -> name of its data in docs/tables.
+# Maps the names of figures to the names of their data in docs/tables.
 DRAWN = {"factorial": "effects", "turnrd": "turnrd", "dose_response": "dose_response"}
 # Tables and figures of the report that are not published.
 UNPUBLISHED = ("best_rounds_for_the_record", "task_types", "equal_budget")
@@ -218,7 +218,7 @@ def shortened(page: str) -> str:
 
 
 def copy_further(made: Path, study: str, names: Sequence[str]) -> None:
-    """Copy the tables and figures `names` from `made`, the output folder of another target.
+    """Copy files from `made`, the output folder of another target; `names` are glob patterns.
 
     Raises:
         UserError: the target has not been run.

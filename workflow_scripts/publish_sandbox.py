@@ -130,7 +130,7 @@ def block(name: str, study: SandboxStudy, docs: Path) -> str:
 
 
 def _figure(entry: Mapping[str, str], path: str, docs: Path) -> str:
-    """A figure and, if its CSV is published, a link to its data; `path` has no suffix."""
+    """A figure, and a link to its CSV file if this file is published; `path` has no suffix."""
     numbers = f"\n[Numbers]({path}.csv)" if (docs / f"{path}.csv").is_file() else ""
     return f"![{entry['alt']}]({path}.svg){numbers}"
 

@@ -137,11 +137,11 @@ def _lengths(folder: Path) -> tuple[float, float]:
 
 
 def player(folder: Path, games: Sequence[dict] = ()) -> dict:
-    """The row of a study's model: seconds of the stage `base`, and five times per token.
+    """The row of a study's model: seconds of the stage `base`, and five durations per token.
 
     `sft` is the time of one demonstration in one epoch. `play`, `update`, `continuation` and
-    `evaluation` are the times of one trajectory. These five times are divided by the number of
-    tokens of a training trajectory, taken from the game's row in `games` or else from this run.
+    `evaluation` are the times of one trajectory. All five are divided by the number of tokens of a
+    training trajectory. This number is from the game's row in `games`, or else from this run.
     """
     study = recorded_study(folder)
     _, length = _lengths(folder)
@@ -159,7 +159,7 @@ def player(folder: Path, games: Sequence[dict] = ()) -> dict:
         "play": _short(play),
         "update": _short(update),
         "continuation": _short(continuation or play),
-        # Use at least half of `play`, because a short evaluation mostly consists of the start-up.
+        # A short evaluation spends most of its time on start-up. Assume at least half of `play`.
         "evaluation": _short(max(_ratio(played), play / 2)),
     }
 
@@ -206,10 +206,9 @@ def overheads(folders: Sequence[Path]) -> dict:
     """Costs of jobs that do not depend on the number of tokens, from all runs.
 
     Returns:
-        `starts`: stage -> fixed seconds of a job.
-        `each`: stage -> seconds per evaluation that the job reads; for `credit_fit`, seconds per
-        trajectory of the replay.
-        `bytes`: stage -> bytes per unit of work.
+        Three mappings from stages to numbers. `starts` has the fixed seconds of a job. `each` has
+        the seconds per evaluation that a job reads or, for `credit_fit`, per trajectory of the
+        replay. `bytes` has the bytes per unit of work.
     """
     starts = dict.fromkeys(("assets", "expert", "base", "sft"), _SHARED_START)
     starts |= {"study_config": _SHARED_START, "credit_fit": _SHARED_START}

@@ -101,7 +101,7 @@ def _check_gates(study: "Study", path: Path) -> None:
     gated = [gate.arm for gate in config.evaluation.gates]
     if config.reference in gated:
         raise UserError(f"{path}: evaluation.gates: {config.reference} is the reference itself")
-    # If the command line changed the arms, gates of missing arms are allowed and stay undecided.
+    # If the command line changed the arms, allow gates for arms that are not in this run.
     if not _has_other_arms(study):
         _check_known("evaluation.gates", gated, [*config.methods, *config.variants], path)
 

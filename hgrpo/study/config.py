@@ -17,7 +17,7 @@ from hgrpo.study.resources import Resources
 
 
 class Variant(BaseModel):
-    """A method defined by changes to the method `of`. All keys except `name` can be changed."""
+    """A method that changes keys of the method named by `of`; `name` cannot be changed."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -32,7 +32,7 @@ def _unique(values: list) -> list:
 
 
 class StudyConfig(Strict):
-    """The content of a study's file, with the names of environment, model and methods."""
+    """The content of a study's file, which names the environment, the model and the methods."""
 
     name: Name = Field(description="the study's name, and the name of its file without `.yaml`")
     description: str = Field("", description="a sentence that describes the study in the report")

@@ -36,7 +36,7 @@ class NamedFiles:
     def read(self, kind: str, name: str, where: str, also: Iterable[str] = ()) -> Any:
         """Read the settings in a file; `kind` is "env", "model" or "method".
 
-        If the file is missing, the message starts with `where` and may suggest names in `also`.
+        If the file is missing, the message starts with `where`. It can suggest a name in `also`.
 
         Raises:
             UserError: the file is missing or invalid; the message has one line per mistake.

@@ -108,7 +108,7 @@ def _dotted(key: str, value: object) -> dict[str, object]:
 def by_method(
     overrides: Mapping[str, object], methods: Iterable[str], others: Collection[str]
 ) -> dict[str, dict[str, object]]:
-    """Group overrides such as `Vine.alpha` by method; messages may also suggest `others`."""
+    """Group overrides such as `Vine.alpha` by method. Errors may suggest names in `others`."""
     known, by = sorted(methods, key=len, reverse=True), {}
     for key, value in overrides.items():
         method = next((name for name in known if key.startswith(f"{name}.")), None)
@@ -124,7 +124,7 @@ def by_method(
 
 
 def flat(overrides: Mapping[str, object]) -> dict[str, object]:
-    """Return the overrides; the assignments in the value of `set` become separate keys.
+    """Return the overrides, with the key `set` replaced by the assignments in its value.
 
     Raises:
         UserError: the value of `set` is not a list of assignments, or a key is repeated.
@@ -153,7 +153,7 @@ def _from_yaml(value: object) -> str:
 
 
 def _typed(value: object, key: str, kinds: Sequence[object]) -> object:
-    """Convert a value from text; a section is passed by Snakemake as a mapping with text values."""
+    """Convert text to a typed value. In a section, which is a mapping, convert every value."""
     if isinstance(value, Mapping):
         return {name: _typed(inner, f"{key}.{name}", ()) for name, inner in value.items()}
     is_list = any(get_origin(kind) is list for kind in kinds)
@@ -167,7 +167,7 @@ def _typed(value: object, key: str, kinds: Sequence[object]) -> object:
 
 
 def _kinds_of(model: type[BaseModel], names: Sequence[str]) -> list:
-    """The possible types of the key with the path `names`; empty if the key is unknown."""
+    """The possible types of the key with the path `names`; an empty list for an unknown key."""
     first, *inner = names
     field = model.model_fields.get(first)
     kinds = _kinds(field.annotation) if field else []
@@ -186,7 +186,7 @@ def _kinds(annotation: object) -> list:
 
 
 def changes(before: Mapping, after: Mapping) -> dict[str, object]:
-    """Return the values in `after` that differ from those in `before`, by dotted key."""
+    """Map each dotted key whose value differs between the two mappings to its value in `after`."""
     differences: dict[str, object] = {}
     for key in sorted({*before, *after}):
         old, new = before.get(key), after.get(key)

@@ -14,12 +14,12 @@ from hgrpo.study.study import Study
 
 
 def recorded_file(results: Path) -> Path:
-    """Path of the file with the resolved study, which the study's first job writes."""
+    """Path of config.yaml, in which the first job of a study saves the resolved study."""
     return results / "config.yaml"
 
 
 def recorded_study(results: Path) -> Study:
-    """Read the study whose results are in a folder, as its first job recorded it.
+    """Read the resolved study that the first job of the study saved in the folder `results`.
 
     Raises:
         UserError: config.yaml is missing, is not a resolved study, or is invalid.

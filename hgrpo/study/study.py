@@ -30,7 +30,7 @@ class Study:
         model: the base model, from configs/models/<model>.yaml.
         methods: maps names to methods, from configs/methods/<name>.yaml, in the study's order. The
             reference is missing if the command line selects only other methods.
-        training: maps each method to the study's training settings, merged with its changes.
+        training: maps each method to the study's training settings with the method's changes.
         overridden: maps each dotted key that was overridden on the command line to its value.
         axis_arms: maps each axis and value (as text) to the name of the arm with this value. An arm
             can belong to several axes. It is not in `methods` if the command line excludes it.
@@ -112,7 +112,7 @@ def load_study(path: Path | str, overrides: Mapping[str, object] | None = None) 
 
 
 def _load_study(path: Path, typed: Mapping, of_named: Mapping) -> Study:
-    """Load a study; `typed` contains overrides of its file, and `of_named` of other files."""
+    """Load a study. `typed` overrides the study's file, and `of_named` overrides other files."""
     where = str(path)
     file = read_yaml(path)
     check_name(file, path)
@@ -141,7 +141,7 @@ def _load_study(path: Path, typed: Mapping, of_named: Mapping) -> Study:
     made |= {f"axes.{axis}": axis_arms[axis].values() for axis in typed.get("axes", ())}
     _check_readers(of_named, made, config.methods)
     if config.axes and "methods" in typed:
-        # Record this override even if the list is unchanged: it also excludes the arms of axes.
+        # Record `methods` even if the list is unchanged, because the override excludes axis arms.
         overridden["methods"] = config.methods
     methods, training = ({name: arms[name][k] for name in config.methods} for k in (0, 1))
     study = Study(config, env, model, methods, training, overridden, axis_arms)
@@ -152,7 +152,7 @@ def _load_study(path: Path, typed: Mapping, of_named: Mapping) -> Study:
 def _by_arm(
     path: Path, stated: Mapping, typed: Mapping, of_named: Mapping, listed: Collection[str]
 ) -> tuple[Mapping, Mapping]:
-    """Group overrides of methods by arm. Overrides of variants are merged into the study's file."""
+    """Group overrides of methods by arm. Overrides of variants are merged into `typed`."""
     chosen = validate(StudyConfig, merge(stated, typed), str(path))
     others = [file.stem for file in (path.parent.parent / "methods").glob("*.yaml")]
     keys = by_method(of_named["methods"], [*listed, *chosen.methods, *chosen.variants], others)

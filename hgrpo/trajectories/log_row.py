@@ -1,8 +1,8 @@
 """Columns of the training log that several modules use: totals and collapse metrics.
 
 The totals of trajectories, replies and tokens include rollouts added by dynamic sampling, and
-continuations played for credit. For a continuation, only the new replies are counted, but all
-tokens of its sequence, including replayed turns. This module does not import torch.
+continuations played for credit. The replayed turns of a continuation are included in the total of
+tokens, but not in the total of replies. This module does not import torch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ def all_play(rows: Sequence[Mapping]) -> dict[str, int]:
 
 
 def as_row(versions: Mapping[str, Numbers]) -> dict[str, float | None]:
-    """Convert the collapse metrics of the versions `FIRST` and `ANY` to columns of the log."""
+    """Convert collapse metrics to columns of the log; the keys of `versions` are FIRST and ANY."""
     return {
         f"{_PREFIX}_{version}_{name}": value
         for version, numbers in versions.items()
@@ -39,7 +39,7 @@ def as_row(versions: Mapping[str, Numbers]) -> dict[str, float | None]:
 
 
 def from_row(row: Mapping) -> dict[str, dict[str, float | None]]:
-    """Extract the collapse metrics from a row of the log, by version; empty if there are none."""
+    """Extract the collapse metrics of FIRST and ANY from a row of the log, if it has any."""
     versions = {}
     for version in (FIRST, ANY):
         start = f"{_PREFIX}_{version}_"
@@ -49,6 +49,6 @@ def from_row(row: Mapping) -> dict[str, dict[str, float | None]]:
 
 
 def in_summary(rows: Sequence[Mapping]) -> dict[str, dict]:
-    """Return the entry `collapse` of a round's summary, from the last row of the log, or {}."""
+    """Return {"collapse": metrics of the last row of the log}, or {} if this row has none."""
     versions = from_row(rows[-1]) if rows else {}
     return {_PREFIX: versions} if versions else {}

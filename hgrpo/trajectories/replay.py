@@ -1,4 +1,4 @@
-"""Replays a trajectory's actions and checks that the observations are the same as before."""
+"""Replays a trajectory's actions and compares the observations with the stored ones."""
 
 from collections.abc import Callable, Iterator
 
@@ -8,7 +8,7 @@ from hgrpo.trajectories.trajectory import Trajectory
 
 
 class ReplayError(UserError, RuntimeError):
-    """A replayed reset or action led to a different observation than in the trajectory."""
+    """A replayed reset or action led to an observation that differs from the stored one."""
 
 
 def play_again(env: TextEnv, trajectory: Trajectory, turns: int) -> Iterator[Observation]:
@@ -47,7 +47,7 @@ class Replay:
         self._env: TextEnv | None = None
 
     def before(self, turn: int) -> tuple[TextEnv, Observation]:
-        """Return an environment in the state before the turn, and the observation there.
+        """Return an environment in the state before the turn, and its observation of this state.
 
         If turns are requested in order and the environment can fork, no turn is replayed twice.
 

@@ -82,7 +82,7 @@ def _place(trajectory: Trajectory, round_index: int, step: int) -> dict[str, obj
 
 
 def write_table(table: pa.Table, path: Path) -> None:
-    """Write a Parquet file with zstd and checksums. Equal tables result in identical files."""
+    """Write a Parquet file with zstd compression and checksums. Equal tables give equal files."""
     pq.write_table(table, path, **parquet.WRITE)
 
 
@@ -175,7 +175,7 @@ def _read(path: Path, schema: pa.Schema, columns: Sequence[str], step: int | Non
 
 
 def unpacked(data: bytes | None, rows: int, where: str) -> np.ndarray | None:
-    """Unpack a cell of `embeddings` or `goal_embedding`, float16 [rows, D]; None if it is empty.
+    """Unpack float16 embeddings [rows, D] from a cell of the table; None for an empty cell.
 
     Raises:
         UserError: the cell does not contain `rows` finite vectors of equal width. The message

@@ -125,7 +125,7 @@ def user_paths(study: Study) -> list[UserPath]:
 
 
 def ask_slurm(command: str = "sinfo") -> tuple[bool, str]:
-    """Return (True, partitions and GPUs such as `gpu gpu:8`), or (False, error) if Slurm fails."""
+    """Return (True, partitions with their GPUs, such as `gpu gpu:8`), or (False, error)."""
     try:
         done = subprocess.run(
             [command, "--noheader", "-o%P %G"],

@@ -71,7 +71,7 @@ def _engine(study: Study) -> Finding:
 
 
 def _gpus(study: Study, executor: str) -> Iterator[Finding]:
-    """A finding on the GPUs visible to PyTorch; nothing if no job of the study requires a GPU."""
+    """Yield a finding on the GPUs visible to PyTorch, if any job of the study requires a GPU."""
     needed = max(stage.gpu for stage in dict(study.config.resources).values())
     name = f"GPU ({needed} for a job)"
     if not needed:

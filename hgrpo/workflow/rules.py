@@ -49,7 +49,7 @@ class StudyRules:
         return planned
 
     def _submitted_key(self, planned: Planned) -> str:
-        """The key at the job's submission to the cluster, for wildcards that contain no key."""
+        """Key of a job whose wildcards have no key; for a submitted job, its key in plan.json."""
         if self.for_one_job and not (planned.entry / JOB_FILE).is_file():
             with suppress(UserError):  # there is no plan.json if results are in a bucket
                 jobs = read_plan(Path(self.plan.root))
@@ -58,7 +58,7 @@ class StudyRules:
         return planned.key
 
     def inputs(self, stage: str) -> Callable[[Mapping[str, str]], dict]:
-        """Input function of a rule: takes wildcards and returns name -> file or files.
+        """Input function of a rule: takes wildcards and returns a mapping from names to files.
 
         For a finished job the function returns no inputs, so that deleted inputs are not recreated.
         """
@@ -77,7 +77,7 @@ class StudyRules:
         return [ancient(path) for path in flat(figures.outputs)] if figures.whole else []
 
     def outputs(self, stage: str) -> dict[str, str | list[str]]:
-        """Map output names to the file or files of a job of the stage."""
+        """Map the names of outputs to the output files of a job of the stage."""
         return below(self._folder(stage), outputs_of(stage, self.plan.study))
 
     def _folder(self, stage: str) -> str:
@@ -148,7 +148,7 @@ class StudyRules:
         return self.plan.study.config.resources.of(resources_key(stage))
 
     def measured(self, section: str, paths: Iterable[str]) -> list[str]:
-        """Return `stored(paths)`; raise UserError (which names `section`) if `paths` is empty."""
+        """Return `stored(paths)`, or raise a UserError that names `section` if `paths` is empty."""
         if not paths:
             name = self.plan.study.config.name
             raise UserError(

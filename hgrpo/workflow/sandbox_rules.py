@@ -69,7 +69,7 @@ class SandboxRules:
     def __init__(self, studies: Path | str, root: str, tiny: bool = False):
         self.folder, self.root, self.tiny = Path(studies), root, tiny
         self.names = sorted(path.stem for path in self.folder.glob("*.yaml"))
-        # Name of a run's folder -> study and arm, for the studies read so far.
+        # Maps the name of a run's folder to a study and an arm, for the studies read so far.
         self._runs: dict[str, tuple[str, str]] = {}
 
     @functools.cache  # noqa: B019  the object lives as long as the process
@@ -91,7 +91,7 @@ class SandboxRules:
 
     @functools.cache  # noqa: B019
     def arms(self, name: str) -> dict[str, tuple[str, Strict]]:
-        """Map each arm's label to the name of its run's folder and its settings."""
+        """Map each arm's label to a pair: the name of the run's folder, and the settings."""
         study = self.study(name)
         resolved = resolve(study, str(self.folder / f"{name}.yaml"), self.tiny)
         arms = {label: (run_id(study.piece, arm), arm) for label, arm in resolved.items()}

@@ -112,7 +112,7 @@ def duration(seconds: float) -> str:
 def work_left(study: Study, statuses: Iterable[JobStatus]) -> tuple[float, str]:
     """Estimated seconds of all unfinished jobs, and a prefix to print before this number.
 
-    Prefixes: "at most " if a time limit is included, "about " if a reference rate is, else "".
+    The prefix is "at most " if a time limit is used, else "about " if a reference rate is used.
     """
     estimates = Estimates(Plan(study))
     seconds, sources = 0.0, {OWN}
@@ -127,7 +127,7 @@ def work_left(study: Study, statuses: Iterable[JobStatus]) -> tuple[float, str]:
 
 
 def screen(name: str, jobs: Sequence[JobStatus], work: tuple[float, str]) -> str:
-    """The text that the monitor shows for a study; `work` is returned by `work_left`."""
+    """The text that the monitor shows for a study; `work` is the result of `work_left`."""
     counts: dict[str, Counter] = {}
     for status in jobs:
         counts.setdefault(status.job.stage, Counter())[status.state] += 1
@@ -154,7 +154,7 @@ def _totals(name: str, jobs: Sequence[JobStatus], work: tuple[float, str]) -> st
 
 
 def show_progress(jobs: Sequence[Planned], every_s: float = _EVERY_S) -> None:
-    """Print a line for each running job, and new warnings, every `every_s` seconds until exit.
+    """Print the state of the running jobs and any new warnings every `every_s` seconds.
 
     The lines are plain text, because Snakemake writes to the same terminal.
     """
@@ -192,9 +192,9 @@ def _show(jobs: Sequence[Planned], every_s: float, began: float, ends: Event) ->
 
 
 def cautions(made: Sequence[JobStatus], jobs: Sequence[Planned]) -> dict[str, str]:
-    """Warnings about the finished jobs `made` in a run of `jobs`; kind of warning -> text.
+    """Warnings about the finished jobs `made`, by kind; `jobs` are all jobs of the run.
 
-    Jobs write most warnings. This function adds one if the SFT policy is far from the expert.
+    Most warnings come from the jobs. One is added if the SFT policy is far from the expert.
     """
     texts = [text for status in made for text in status.progress.cautions]
     expert, sft = _summary(jobs, "expert"), _summary([status.job for status in made], "evaluate")

@@ -141,7 +141,7 @@ def test_a_verdict_that_changed_stands_beside_the_old_one(tables):
         f"{gain} (was better) |",
         f"{gain} (was worse) |",
     ]
-    assert note.startswith("*3 seeds give [no verdict]")
+    assert note.startswith("*3 seeds are too few for a [verdict]")
 
 
 def test_a_study_that_is_planned_is_marked_as_not_published(tables):

@@ -124,12 +124,12 @@ def test_slices_that_do_not_belong_together_are_refused(whole):
         changed = part(whole, SEEDS[1:3])
         table = changed.tables[name]
         table.loc[table.index[table["method"] == run][0], column] += 1
-        refused(changed, rf"^{name}: {run}, seed \d+: differs from the earlier slices$")
+        refused(changed, rf"^{name}: {run}, seed \d+: the results differ from those")
     shorter = part(whole, SEEDS[1:3])
     shorter.tables[evidence.TRAINING] = shorter.tables[evidence.TRAINING].iloc[:-1]
     assert evidence.merged(first, shorter)
     shorter.tables[evidence.TRAINING] = shorter.tables[evidence.TRAINING].iloc[1:]
-    refused(shorter, f"^{evidence.TRAINING}: Exact, seed {SEEDS[1]}: differs")
+    refused(shorter, f"^{evidence.TRAINING}: Exact, seed {SEEDS[1]}: the results differ")
 
 
 def test_rows_of_tuning_are_added_in_one_order(project):
@@ -144,5 +144,5 @@ def test_rows_of_tuning_are_added_in_one_order(project):
     assert merged.to_csv(index=False) == at_once.to_csv(index=False)
     assert len(merged) == len(table)
     changed = parts[0].assign(success=parts[0]["success"] + 0.01)
-    with pytest.raises(UserError, match="tuning.csv.gz: .*: differs from the earlier slices"):
+    with pytest.raises(UserError, match="tuning.csv.gz: .*: runs with the same settings"):
         evidence.tuning([merged, changed])

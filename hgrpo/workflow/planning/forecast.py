@@ -46,7 +46,7 @@ class Forecast:
 
 
 def needs(resources: Resources, stage: str, cores: int | None = None) -> StageResources:
-    """Resources of a stage's jobs, with at most `cores` threads per job (None: no limit)."""
+    """Resources of a stage's jobs. Unless `cores` is None, a job gets at most `cores` threads."""
     resource = resources.of(resources_key(stage))
     if cores is None or resource.threads <= cores:
         return resource
@@ -79,7 +79,7 @@ def forecasts(
 
 
 def source_of(expected: Iterable[Forecast]) -> int:
-    """The least reliable source of any estimate for the jobs to run."""
+    """The least reliable source among the estimates for the jobs that will run."""
     to_run = [one for one in expected if one.to_run]
     return max((each.source for one in to_run for each in (one.seconds, one.bytes)), default=OWN)
 
@@ -87,12 +87,12 @@ def source_of(expected: Iterable[Forecast]) -> int:
 def wall_minutes(expected: Iterable[Forecast], profile: Profile) -> float:
     """Estimated wall-clock minutes of the remaining jobs.
 
-    Shared stages run one by one, before and after the training runs. The training runs take as long
-    as their critical path, or their work divided by cores (cluster: job slots) if that is longer.
+    Shared stages run one by one, before and after the training runs. The training runs take the
+    maximum of their critical path and their total work per core (on a cluster: per job slot).
     """
     to_run = [one for one in expected if one.to_run]
     shared = sum(one.seconds.value for one in to_run if one.job.arm == SHARED)
-    # Key -> seconds from the start of the first round to the end of the job with this key.
+    # Maps a job's key to the seconds from the start of the first round to the end of the job.
     ends: dict[str, float] = defaultdict(float)
     work = 0.0
     runs = (one for one in to_run if one.job.arm != SHARED)
@@ -108,7 +108,7 @@ def wall_minutes(expected: Iterable[Forecast], profile: Profile) -> float:
 def grouped(
     expected: Sequence[Forecast], label: str, order: Iterable[str]
 ) -> dict[str, list[Forecast]]:
-    """Group the forecasts by the attribute `label` of their jobs, in the order of `order`."""
+    """Map each value in `order` to the forecasts of jobs whose attribute `label` is this value."""
     of = defaultdict(list)
     for one in expected:
         of[getattr(one.job, label)].append(one)
@@ -120,7 +120,7 @@ def table(label: str, rows: Mapping[str, Sequence[Forecast]], prices: Prices | N
 
     Args:
         label: heading of the first column.
-        rows: name -> forecasts.
+        rows: maps the name of each group to the forecasts of its jobs.
         prices: prices of resources. If None, the table has no money column.
     """
     cells = []

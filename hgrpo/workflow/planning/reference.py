@@ -36,7 +36,7 @@ _BYTES_PER_BASE_WEIGHT = 4
 # All conversations are assumed to have the maximum length.
 _BYTES_PER_TOKEN = 2
 _LONGEST = 8192  # tokens of a conversation if the model's file does not set `max_length`
-# Number of inputs plus number of outputs of a LoRA target module, divided by the hidden size.
+# Inputs plus outputs of a LoRA target module, in units of the hidden size.
 _ATTENTION = dict.fromkeys(("q_proj", "k_proj", "v_proj", "o_proj"), 2)
 _FEED_FORWARD = 7
 # Upper bound on width * layers / sqrt(parameters), which is between 0.9 and 1.5 for SmolLM2-135M
@@ -78,14 +78,14 @@ class Reference:
             self._train *= self._known["float32"]
 
     def is_ceiling(self, stage: str) -> bool:
-        """Whether `seconds` is the time limit because no rate fits the GPU, engine or model."""
+        """Whether `seconds` is the time limit; true if no rate fits the GPU, engine or model."""
         on_gpu = any(each.gpu for each in dict(self._study.config.resources).values())
         other = self._study.config.engine.kind != "torch" or not parameters(self._study.model)
         unknown = (on_gpu or other) and stage not in OF_ANY_MODEL
         return unknown or stage not in self._known["starts"]
 
     def seconds(self, stage: str, arm: str) -> float:
-        """Estimated seconds of a job of a stage; `arm` is the name of its method."""
+        """Estimated seconds of a job; `arm` is the name of the job's method."""
         if self.is_ceiling(stage):
             return 60.0 * self._study.config.resources.of(resources_key(stage)).runtime
         units, each = self._work(stage, arm)
@@ -136,7 +136,7 @@ def episodes(study: Study, arm: str) -> int:
 
 
 def replay(study: Study, arm: str) -> float:
-    """Mean number of trajectories per fit of an arm; each fit reads all rounds so far."""
+    """Mean number of trajectories per fit of an arm. The fit after round r reads rounds 1 to r."""
     return study.round_trajectories[arm] * study.config.rounds / 2
 
 
@@ -151,7 +151,7 @@ def _continuations(credit: object, turns: float) -> float:
 def model_bytes(study: Study, stage: str, method: str) -> int | None:
     """Bytes written by a job of `base`, `sft` or `rl_round`; None if the model's size is unknown.
 
-    A round writes the rollout tables, and weights and trainer state of the policy and any critic.
+    A round writes the rollout tables, and the weights and trainer state of all trained networks.
     """
     model, size = study.model, parameters(study.model)
     if size is None or stage == "base":
@@ -169,7 +169,7 @@ def model_bytes(study: Study, stage: str, method: str) -> int | None:
 
 
 def parameters(model: ModelConfig) -> int | None:
-    """Approximate number of a base model's parameters; None if unknown.
+    """Approximate number of parameters of a base model; None if this number is unknown.
 
     For a tiny model, the maximum vocabulary is assumed. For weight files, 16 bits per weight are
     assumed. If there are no files, the number is parsed from a name that contains 1.5B or 135m.
@@ -187,7 +187,7 @@ def parameters(model: ModelConfig) -> int | None:
 
 
 def tiny_parameters(tiny: TinyModel) -> int:
-    """Number of parameters of a Qwen2 with tied embeddings and `max_vocab` tokens."""
+    """Number of parameters of a Qwen2 model with tied embeddings and `max_vocab` tokens."""
     width, keys = tiny.hidden_size, tiny.hidden_size // tiny.heads * tiny.kv_heads
     attention = 2 * width * width + 2 * width * keys + width + 2 * keys  # the last are biases
     layer = attention + 3 * width * tiny.intermediate_size + 2 * width
@@ -195,9 +195,9 @@ def tiny_parameters(tiny: TinyModel) -> int:
 
 
 def lora_parameters(size: int, lora: LoraConfig) -> int:
-    """Upper bound on an adapter's parameters for a base model of `size` parameters.
+    """Upper bound on the size of a LoRA adapter for a base model with `size` parameters.
 
-    A module of n inputs and m outputs gets rank * (n + m) parameters.
+    A module with n inputs and m outputs gets rank * (n + m) parameters.
     """
     widths = sum(_ATTENTION.get(target, _FEED_FORWARD) for target in lora.targets)
     return math.ceil(lora.rank * widths * _SHAPE * math.sqrt(size))
