@@ -111,7 +111,7 @@ class Graph:
 
     @cached_property
     def backed_up(self) -> np.ndarray:
-        """Whether each turn is used in Bellman backups (counted, state not clamped), bool [N]."""
+        """Whether backups use each turn: it is counted and its state is not clamped, bool [N]."""
         return self.counted & ~np.isin(self.state, self.clamped)
 
     @cached_property
@@ -154,7 +154,7 @@ def sums(values: np.ndarray, bucket: np.ndarray, size: int) -> np.ndarray:
 def means(
     values: np.ndarray, bucket: np.ndarray, size: int, counted: np.ndarray, empty: float = np.nan
 ) -> np.ndarray:
-    """Return each bucket's mean of `values` [N] over counted turns, [size]; `empty` if none."""
+    """Return the mean over counted turns per bucket, [size]; `empty` for buckets without any."""
     total = sums(np.where(counted, values, 0.0), bucket, size)
     number = sums(counted, bucket, size)
     return np.divide(total, number, out=np.full(size, empty), where=number > 0)
