@@ -161,7 +161,7 @@ def means(
 
 
 def first_visits(graph: Graph, turns: Turns) -> Graph:
-    """Return a graph in which a rollout's repeats of a (state, action) pair are not counted."""
+    """Return a graph that counts each (state, action) pair at most once per rollout."""
     rollout_pair = turns.rollout * graph.n_pairs + graph.pair
     first = np.isin(np.arange(len(turns)), np.unique(rollout_pair, return_index=True)[1])
     return replace(graph, successor=np.where(first, graph.successor, UNKNOWN))
