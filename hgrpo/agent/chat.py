@@ -115,7 +115,7 @@ class ChatConversation(Replies):
 def _controls(tokenizer: Tokenizer, template: ChatTemplate, pieces: Pieces) -> dict[str, int]:
     """Map each special token, and each added token that occurs in the template, to its id.
 
-    Messages must not contain these tokens. Other added tokens of white space are ordinary text.
+    Messages must not contain these tokens. White-space tokens that are not special are allowed.
     """
     written = [*template.literals, *pieces.head[::2], pieces.ask, pieces.answer, pieces.tail]
     controls = {}

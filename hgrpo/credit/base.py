@@ -28,7 +28,7 @@ ORDER_DEPENDENT = (
 ROUNDING = 1e-4
 # Largest valid absolute credit. Values over 1.8e19 would cause an integer overflow.
 LARGEST = 1e9
-# Fields that are not compared. An assigner may set them, except `turns`, compared separately.
+# Fields that are not compared: an assigner may set them. `turns` is compared separately.
 _FILLED = {"turns", "goal_embedding", "embedding", "target", "credit", "advantage"}
 # Type of a function that shows the progress of a fit. `fit` calls the function once, with the
 # number of steps and the unit of a step, such as "epoch". The function returns another function,

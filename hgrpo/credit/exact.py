@@ -26,7 +26,7 @@ from hgrpo.games.base import Forkable, TextEnv
 from hgrpo.games.kinds import load
 from hgrpo.trajectories.replay import Replay
 
-# Function that returns an environment's question and the rest of the state that affects rewards.
+# Maps an environment to its question and the rest of the state that affects later rewards.
 ExactState = Callable[[TextEnv], tuple[Hashable, Hashable]]
 
 
