@@ -154,7 +154,7 @@ def sums(values: np.ndarray, bucket: np.ndarray, size: int) -> np.ndarray:
 def means(
     values: np.ndarray, bucket: np.ndarray, size: int, counted: np.ndarray, empty: float = np.nan
 ) -> np.ndarray:
-    """Return means of `values` over each bucket's counted turns; `empty` if it has no such turns."""
+    """Return the means of `values` over the counted turns of each bucket; `empty` without any."""
     total = sums(np.where(counted, values, 0.0), bucket, size)
     number = sums(counted, bucket, size)
     return np.divide(total, number, out=np.full(size, empty), where=number > 0)
