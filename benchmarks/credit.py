@@ -190,7 +190,7 @@ def _embed(policy: Policy, groups: Sequence[Group]) -> None:
 
 
 def _worst(shares: Mapping[str, float], kinds: Mapping[str, str]) -> dict[str, float]:
-    """For each kind of credit assigner, the largest share of any of its methods."""
+    """Return the largest of the methods' shares for each kind of credit assigner."""
     worst: dict[str, float] = {}
     for name, share in shares.items():
         worst[kinds[name]] = max(share, worst.get(kinds[name], 0.0))

@@ -65,8 +65,8 @@ def main() -> None:
 def measure(jobs: int, pairs: int = 1) -> dict:
     """Time dry runs of both workflows.
 
-    Returns the number of jobs, the peak memory of our workflow in MB, and medians over the pairs of
-    runs: the CPU seconds of each workflow, and the ratio of our CPU seconds to the trivial ones.
+    Returns the number of jobs, the peak memory of our workflow in MB, and three medians over the
+    pairs of runs: the CPU seconds of our workflow, those of the trivial workflow, and their ratio.
 
     Raises:
         ValueError: the two DAGs differ in their number of jobs.
@@ -85,7 +85,7 @@ def measure(jobs: int, pairs: int = 1) -> dict:
 
 
 def compared(runs: Sequence[tuple[Run, Run]]) -> dict[str, float]:
-    """Median seconds of our workflow and of the trivial one, and the median of their ratios."""
+    """Return each workflow's median CPU seconds, and the median ratio (ours / trivial)."""
     return {
         "seconds": statistics.median(ours.seconds for ours, _ in runs),
         "trivial_seconds": statistics.median(trivial.seconds for _, trivial in runs),

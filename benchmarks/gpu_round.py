@@ -1,4 +1,6 @@
-"""Time training steps of a model shaped like Qwen2.5-1.5B on ALFWorld, 16 tasks x 8 rollouts.
+"""Time training steps on ALFWorld with a model of the shape of Qwen2.5-1.5B.
+
+Each step collects 8 rollouts for each of 16 tasks.
 
 The weights are random, so the policy learns nothing. Every reply reaches its token limit, and
 every episode reaches its turn cap, so rollouts are as slow as possible. Advantages are drawn at

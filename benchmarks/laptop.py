@@ -1,4 +1,4 @@
-"""Prepare the games of a small study and an SFT policy, for several benchmarks."""
+"""Prepare a small study (its games, base model and SFT policy) for several benchmarks."""
 
 import subprocess
 import sys

@@ -1,4 +1,6 @@
-"""Compare the rollout speed of our engine (plain and compiled), HF `generate` and vLLM.
+"""Compare the rollout speed of our engine, of `generate` in transformers, and of vLLM.
+
+Our engine is measured in its plain and in its compiled version.
 
 All engines play 128 episodes of at most 12 turns, with the same weights, at temperature 1 and on
 one thread. The first setting has groups of 8 episodes on 16 games, as in training. The second
@@ -37,7 +39,7 @@ PAIRS = (("plain", "generate"), ("compiled", "generate"), ("plain", "vllm"))
 
 
 class Ours:
-    """Plays episodes with our collector and one engine, which are reused by all measurements."""
+    """Plays episodes with our collector and one engine. All measurements reuse this object."""
 
     def __init__(self, laptop: Laptop, policy: Policy, engine: EngineConfig):
         self._tasks, self._policy = laptop.tasks, policy

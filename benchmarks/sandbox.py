@@ -45,8 +45,9 @@ from hgrpo.sandbox.rl.train import Trainer
 
 SEEDS, PAIRS = tuple(range(10)), 3
 ROWS, HORIZON, CANDIDATES, PROMPTS, LISTED = 96, 10, 8, 16, 5
-# Required ratio of each comparison, and tolerance for the log-probs of a token.
+# Minimum ratio required of each comparison.
 STACKED, CACHED, AT_ONCE, TREE = 2.5, 3, 5, 3
+# Largest allowed difference between two log-probs of the same token.
 CLOSE = 1e-5
 TOKENS = {"task": "token_reversal", "allow_degenerate": True, "seeds": SEEDS}
 
@@ -148,7 +149,11 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 def _compare(ours: Callable[[], object], theirs: Callable[[], object]) -> dict[str, float]:
-    """Median seconds of each function; smallest, median and largest ratio of a pair of runs."""
+    """Time the two functions in pairs of runs.
+
+    Returns the median seconds of each function, and the smallest, median and largest ratio of
+    the times in a pair.
+    """
     ours(), theirs()
     pairs = []
     for number in range(PAIRS):
@@ -199,7 +204,7 @@ def _products() -> dict[str, float]:
 
 
 def _sequences() -> tuple[SequencePolicy, Tensor, Tensor, Tensor]:
-    """A policy with default settings, and the weights, prompts and random numbers of one seed."""
+    """Return a policy with default settings, and weights, prompts and random numbers for it."""
     policy = SequencePolicy(Transformer(3, 2 * HORIZON + 1), HORIZON)
     prompts = draws.integers((0,), "data", (0,), (ROWS, HORIZON + 1), 3)
     uniform = draws.uniform((0,), "action", (0,), (ROWS, 1, 1, HORIZON))

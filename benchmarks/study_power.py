@@ -43,8 +43,8 @@ def power(runs: pd.Series, seeds: int, add: list[float], repeats: int = 10_000) 
 
     Args:
         runs: score of each run, by arm.
-        add: for each additional arm, its difference from the reference. Its runs have the standard
-            deviation of the reference.
+        add: one number per additional arm, the difference between its mean and the reference's.
+            The runs of an additional arm have the standard deviation of the reference.
     """
     runs = runs.rename({TWIN: REFERENCE})
     moments = runs.groupby(level=0).agg(["mean", "std"])

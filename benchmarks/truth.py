@@ -120,7 +120,7 @@ def _restarted(collector: Collector, points: Sequence[Point]) -> np.ndarray:
 
 
 def _restarts(collector: Collector, points: Sequence[Point]) -> list[Start]:
-    """Starts of all continuations: number 0 of every point, then number 1 of every point, etc."""
+    """Return all starts: first continuation number 0 of every point, then number 1, and so on."""
     return [
         Start(
             point.trajectory.task,

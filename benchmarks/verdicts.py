@@ -4,7 +4,7 @@ A cell of the grid combines a study design (seeds, comparisons, endpoint, A/A tw
 model: normal or Bernoulli scores of games, standard deviations of the arms, collapsed runs, and
 variance shared by all arms of a seed. For each cell, the script simulates studies whose arms are
 equal, and half as many studies in which one arm is better. The project uses the analysis `taken`.
-The other analyses were considered as alternatives.
+The other analyses are alternatives that the project does not use.
 
 Cells that differ only in endpoint, score distribution and shared variance form one row of the
 table. The row contains the highest probability of a false verdict (at least one arm found better or
@@ -35,9 +35,9 @@ from hgrpo.evaluation.statistics import ALPHA, LEVEL, wilson_interval
 
 ROOT = Path(__file__).resolve().parent.parent
 GAMES, ROUNDS = 500, 5
-# Success rate of every arm, and standard deviation of the runs of an arm, as in `bakeoff`.
+# Success rate of each arm, and standard deviation over the runs of an arm; values of `bakeoff`.
 SUCCESS, DEVIATION = 0.45, {"area": 0.04, "last_round": 0.06}
-# Power is computed for this difference between arms, in standard deviations of a run.
+# True difference for which power is computed, in units of the standard deviation over runs.
 AHEAD = 2.5
 COLLAPSED, FAILED = 0.2, 0.01
 WIDE = 3.0
@@ -56,9 +56,9 @@ class Cell:
         twin: whether the reference has an A/A twin. The runs of the twin are pooled with those of
             the reference.
         spreads: relative standard deviations of the arms' runs. `equal`: the same for all arms.
-            `ramp`: from 1 to 3. With the other values, some arms have 3 and all others have 1.
-            `one_wide`: one arm has 3. `few_wide`: about a sixth of the arms have 3.
-            `wide_reference`: the reference has 3.
+            `ramp`: increasing from 1 to 3. `one_wide`: 3 for one arm, and 1 for all other arms.
+            `few_wide`: 3 for about a sixth of the arms, and 1 for all other arms.
+            `wide_reference`: 3 for the reference, and 1 for all other arms.
         collapse: whether each run collapses at a random round with probability 0.2.
         common: share of the variance of runs that is common to all arms with the same seed.
         games: distribution of the scores of single games, `normal` or `bernoulli`.
@@ -95,7 +95,7 @@ class Studies:
         runs: mean score of each run [repeats, arms, seeds]. Unless the baseline is fixed, arm 0 is
             the reference.
         twin: mean scores of the runs of the reference's twin [repeats, seeds], or None.
-        games: variance of the mean difference that is due to the choice of games [repeats,
+        games: variance that the choice of games adds to the mean difference [repeats,
             comparisons].
         fixed: mean score of the fixed baseline [repeats], or None.
     """
@@ -176,8 +176,8 @@ def _studies(
     return Studies(runs[:, :arms], runs[:, -1] if cell.twin else None, added, fixed)
 
 
-# An analysis returns the variance and the degrees of freedom of each comparison's mean difference,
-# both [repeats, comparisons].
+# Result of an analysis: the variance of each comparison's mean difference, and its degrees of
+# freedom. Each array has the shape [repeats, comparisons].
 Found = tuple[np.ndarray, np.ndarray]
 
 
@@ -299,7 +299,7 @@ ANALYSES = {
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:
-    """Holm's adjusted p-values of each repeat [repeats, comparisons]."""
+    """Adjust p-values [repeats, comparisons] with Holm's method, separately for each repeat."""
     order = p_values.argsort(axis=1)
     steps = np.arange(p_values.shape[1], 0, -1)
     ordered = np.maximum.accumulate(np.take_along_axis(p_values, order, 1) * steps, axis=1)
@@ -364,7 +364,7 @@ def grid(seeds: list[int], comparisons: list[int]) -> list[Cell]:
 
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row for all cells that differ only in endpoint, scores of games and common variance."""
+    """Merge the rows of cells that differ only in endpoint, scores of games or shared variance."""
     groups = rows.groupby(["analysis", *CELL], sort=False)
     table = rows.loc[groups["either"].idxmax()].set_index(["analysis", *CELL])
     ends = [wilson_interval(row.either, row.repeats) for row in table.itertuples()]

@@ -36,7 +36,7 @@ def run(main: Callable[[], None], interrupted: str = RERUN) -> None:
         interrupted: message printed after SIGINT or SIGTERM.
     """
     # Restore the SIGINT handler, because shells start background jobs with SIGINT ignored. Use the
-    # same handler for SIGTERM, with which schedulers stop jobs.
+    # same handler for SIGTERM, which schedulers send to stop jobs.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # A stage creates millions of small objects but few reference cycles. With the default

@@ -91,7 +91,7 @@ class ChatConversation(Replies):
         return ids
 
     def _check(self, whole: list[int], rest: str) -> None:
-        """Check that tokenising `_TRIAL` turn by turn gives the tokens `whole`; else UserError."""
+        """Raise UserError unless tokenising `_TRIAL` turn by turn gives the tokens `whole`."""
         for token in self._controls:
             self._encode_uncached(token)
         observations, replies = _TRIAL
@@ -113,9 +113,9 @@ class ChatConversation(Replies):
 
 
 def _controls(tokenizer: Tokenizer, template: ChatTemplate, pieces: Pieces) -> dict[str, int]:
-    """Map special tokens, and the added tokens that occur in the template, to their ids.
+    """Map each special token, and each added token that occurs in the template, to its id.
 
-    Messages must not contain these tokens. Added tokens of white space count as ordinary text.
+    Messages must not contain these tokens. White-space tokens that are not special are allowed.
     """
     written = [*template.literals, *pieces.head[::2], pieces.ask, pieces.answer, pieces.tail]
     controls = {}

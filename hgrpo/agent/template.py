@@ -66,14 +66,14 @@ class Pieces:
     tail: str
 
 
-# File in configs/chat_templates -> strings that all templates of this model family contain.
+# Maps a file in configs/chat_templates to strings that all templates of its model family contain.
 _STAND_INS = {
     "llama3": {"<|start_header_id|>"},
     "gemma": {"<start_of_turn>"},
     "qwen3": {"<|im_start|>", "</think>"},
 }
-# Errors that parsing or rendering a template can raise: a mistake in the template, deep recursion,
-# too much text, or an access that the sandbox rejects.
+# Errors that parsing or rendering a template can raise. Causes are a mistake in the template, deep
+# recursion, too much text, or an access that the sandbox rejects.
 _MISTAKES = (
     *(TemplateError, ArithmeticError, AttributeError, LookupError),
     *(MemoryError, RecursionError, TypeError, ValueError),
@@ -189,7 +189,7 @@ def together(pieces: Pieces, observations: Sequence[str], replies: Sequence[str]
 
 
 class _Generation(Extension):
-    """Ignores `{% generation %}` tags, which mark replies for loss masks."""
+    """Jinja extension that ignores `{% generation %}` tags, which mark replies for loss masks."""
 
     tags = {"generation"}
 

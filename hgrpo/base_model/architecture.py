@@ -53,7 +53,7 @@ def config_without_code(path: Path, name: str) -> dict:
 
     Raises:
         UserError: the file is not a JSON mapping, the config refers to custom code, or the adapter
-            does not use LoRA. Other adapters could refer to further folders.
+            is not a LoRA adapter. Adapters of other types could refer to further folders.
     """
     try:
         config = json.loads(path.read_bytes())

@@ -69,7 +69,7 @@ def identity(folder: Path) -> dict[str, str]:
 
 
 def any_digest(folder: Path) -> str:
-    """`base_digest` or, if there is no summary, a hash (16 hex digits) of the weights."""
+    """Return `base_digest` or, without a summary, a hash (16 hex digits) of the weights."""
     if (folder / SUMMARY).is_file():
         return base_digest(folder)
     return file_digest(folder / WEIGHTS)[:16]

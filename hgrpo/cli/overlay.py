@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def read_run(text: str) -> tuple[str, list[dict]]:
-    """Read the label and rounds of `LABEL=PATH[:ARM]`; UserError if PATH or ARM does not exist."""
+    """Parse `LABEL=PATH[:ARM]`; return the label and the rounds of the run, or raise UserError."""
     label, _, place = text.partition("=")
     path, arm = Path(place).expanduser(), ""
     if not path.exists():  # the part after the last colon may be an arm or part of the path

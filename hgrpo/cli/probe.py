@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def lines(needs: list[Finding]) -> list[str]:
-    """One line per finding: `+` available, `-` missing, `?` must be checked on a compute node."""
+    """One line per finding: `+` is available, `-` is missing, `?` depends on the compute node."""
     width = max(len(finding.name) for finding in needs)
     marks = {False: "+", True: "-", None: "?"}
     return [f"{marks[each.lacking]} {each.name:<{width}}  {each.text}" for each in needs]

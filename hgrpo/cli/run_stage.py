@@ -159,7 +159,7 @@ def _parser(stage: ModuleType) -> argparse.ArgumentParser:
 
 
 def read_settings(stage: ModuleType, loaded: Mapping, job: Job) -> BaseModel:
-    """Validate a stage's settings. `loaded` may also contain the other settings of a study."""
+    """Validate a stage's settings; ignore settings of the study that the stage does not use."""
     sections = dict(loaded)
     if "from_whole_study" in vars(stage):
         sections = stage.from_whole_study(sections, job)

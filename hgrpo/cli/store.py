@@ -132,7 +132,7 @@ def show(args: argparse.Namespace) -> None:
 
 
 def key_of_result(name: str) -> str:
-    """Return the key of a finished result, given as a path, a key or the start of a key."""
+    """Return the key of a finished result. `name` is a path, a key or the beginning of a key."""
     path, store = Path(name), STORE.resolve()
     if store in path.resolve().parents:
         key = path.resolve().relative_to(store).parts[0]
@@ -213,7 +213,7 @@ def remove_unnamed(args: argparse.Namespace) -> None:
 
 
 def _rests(entry: Path) -> bool:
-    """Whether a job has finished, or was last modified over a day ago."""
+    """Whether a job has finished, or its folder has not changed for more than a day."""
     return (entry / MADE).is_file() or time.time() - entry.stat().st_mtime > _DAY_S
 
 

@@ -17,7 +17,7 @@ def _ordered(bounds: tuple[int, int]) -> tuple[int, int]:
 
 
 def distinct(names: tuple | None) -> tuple | None:
-    """Return the names; ValueError if the list is empty or contains duplicates. None is allowed."""
+    """Return `names`, which may be None. Raise ValueError if it is empty or has duplicates."""
     if names is not None and (not names or len(set(names)) != len(names)):
         raise ValueError("expected a non-empty list of distinct values")
     return names

@@ -26,9 +26,9 @@ ORDER_DEPENDENT = (
 )
 # Relative tolerance for rounding errors of float32 sums that are computed in a different order.
 ROUNDING = 1e-4
-# Largest valid absolute credit, far below 1.8e19, where integers would overflow.
+# Largest valid absolute credit. Values over 1.8e19 would cause an integer overflow.
 LARGEST = 1e9
-# Fields not compared: those that an assigner may set, and `turns` (compared separately).
+# Fields that are not compared: an assigner may set them. `turns` is compared separately.
 _FILLED = {"turns", "goal_embedding", "embedding", "target", "credit", "advantage"}
 # Type of a function that shows the progress of a fit. `fit` calls the function once, with the
 # number of steps and the unit of a step, such as "epoch". The function returns another function,

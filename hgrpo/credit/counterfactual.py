@@ -130,7 +130,7 @@ make = CounterfactualCredit
 
 
 def draw_turns(length: int, number: int | None, rng: np.random.Generator) -> list[int]:
-    """Draw `number` distinct turns out of `length` uniformly, sorted; all turns if None."""
+    """Draw `number` distinct turns of `length`, sorted. If `number` is None, return all turns."""
     if number is None or number >= length:
         return list(range(length))
     return sorted(rng.choice(length, number, replace=False).tolist())

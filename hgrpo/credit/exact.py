@@ -26,7 +26,7 @@ from hgrpo.games.base import Forkable, TextEnv
 from hgrpo.games.kinds import load
 from hgrpo.trajectories.replay import Replay
 
-# Function: environment -> (question, rest of the state that affects later rewards).
+# Maps an environment to its question and the rest of the state that affects later rewards.
 ExactState = Callable[[TextEnv], tuple[Hashable, Hashable]]
 
 
@@ -43,8 +43,8 @@ class Values:
 
     Args:
         state: the environment's `exact_state`.
-        reference: question -> probability of each admissible command, float64 [commands]. If a
-            question is missing, its commands are equally likely.
+        reference: maps a question to the probability of each admissible command, float64
+            [commands]. If a question is missing, its commands are equally likely.
     """
 
     def __init__(self, state: ExactState, reference: Mapping[Hashable, np.ndarray]):

@@ -95,10 +95,10 @@ def command_shares(
     """Return the policy's probabilities of given commands, normalised to sum to 1 per turn.
 
     Args:
-        commands: for each trajectory, turn -> two or more distinct commands.
+        commands: for each trajectory, a dict from turn to two or more distinct commands.
 
     Returns:
-        For each trajectory, turn -> float64 [commands].
+        For each trajectory, a dict from turn to probabilities, float64 [commands].
     """
     from hgrpo.policy.choices import Choice, choice_probabilities
 

@@ -22,7 +22,7 @@ class Settings(ToGoSettings):
 
     @property
     def sums_to(self) -> SumsTo:  # type: ignore[override]
-        """ "progress", unless a turn's credit includes the progress of other turns."""
+        """Credit sums to the progress unless a turn's credit includes other turns' progress."""
         return "progress" if self.to_go is None and self.spread == "turns" else ""
 
     @model_validator(mode="after")

@@ -109,7 +109,7 @@ def split(
         }
         seen += len(places)
         held |= {task for task, place in places.items() if place < share}
-        # Move only a task that is new in this round, because earlier fits have used all others.
+        # Move only a task that is new in this round, because earlier fits used the other tasks.
         if len(held) == seen:
             held.remove(max(places, key=places.__getitem__))
         elif not held and seen > 1:

@@ -42,7 +42,7 @@ class CreditSettings(Strict):
         fits: whether a model is fitted between rounds by the function `fit` (see `kinds`).
         continues_fit: whether a fit starts from the previous round's model.
         sums_to: "return" or "progress" if this is the sum of a trajectory's credit, else "".
-        demands: key of the method's config -> (the only allowed value, reason).
+        demands: maps keys of the method's config to pairs (the only allowed value, reason).
         label_remark: suffix of every label of the arm, such as "(offline rubric)".
         first_round_remark: sentence shown with the credit of the first round, or "".
         correlation_with_oracle: correlation with the credit of `oracle` if it follows from the

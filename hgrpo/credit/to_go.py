@@ -77,7 +77,7 @@ def peer_baselines(rows: Sequence[np.ndarray], baseline: Baseline) -> list[np.nd
         compared = np.arange(lengths.max()) < lengths[:, None]
     number = compared.sum(axis=0) - compared
     means = (padded.sum(axis=0) - padded) / np.maximum(number, 1)
-    # The mean of equal returns-to-go is exactly their value. Without peers, the baseline is 0.
+    # If the peers' returns-to-go are equal, use their value. If there are no peers, use 0.
     lowest = np.where(compared, padded, np.inf).min(axis=0)
     equal = np.where(compared, padded, -np.inf).max(axis=0) == lowest
     means = np.where(number > 0, np.where(equal, lowest, means), 0.0)

@@ -56,7 +56,7 @@ class Account:
         )
 
     def begin(self, prompt: Prompt, retry: bool) -> float:
-        """Reserve dollars for the next call and return them; CallError if a cap is reached."""
+        """Reserve and return the dollars for a call. Raise CallError if it would exceed a cap."""
         size = sum(len(message["content"].encode()) for message in prompt.messages)
         longest = Usage(size // _BYTES_PER_TOKEN, output_limit(prompt, self._settings))
         aside = self._cost(longest)

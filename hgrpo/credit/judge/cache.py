@@ -152,7 +152,7 @@ class Question:
 
     @cached_property
     def key(self) -> str:
-        """SHA-256 (hex) of all fields; for trajectories, only of the data in the prompt."""
+        """SHA-256 (hex) of all fields. Of a trajectory, only the data in the prompt is hashed."""
         content = [*self.judge, [_content(trajectory) for trajectory in self.trajectories]]
         return hashlib.sha256(json.dumps(content).encode("ascii")).hexdigest()
 

@@ -14,7 +14,7 @@ from hgrpo.credit.to_go import ToGoSettings
 OPENAI = "https://api.openai.com/v1"
 AS_OF = "2026-08"
 
-# Model -> (dollars per million input tokens, dollars per million output tokens).
+# Maps a model to its prices, in dollars per million input tokens and per million output tokens.
 AT_OPENAI = {
     "gpt-4o-mini": (0.15, 0.60),
     "gpt-4o": (2.50, 10.00),
@@ -117,12 +117,12 @@ class Settings(ToGoSettings):
 
     @property
     def sums_to(self) -> SumsTo:
-        """ "return" if `normalisation` is `share` and `to_go` is not set, else ""."""
+        """Credit sums to the return if `normalisation` is `share` and `to_go` is not set."""
         return "return" if self.normalisation == "share" and self.to_go is None else ""
 
     @property
     def environment_variables(self) -> Mapping[str, str]:
-        """Maps the API key's variable, if any, to the error message if the variable is unset."""
+        """The variable of the API key, if one is required, and the error message if it is unset."""
         if self.base_url == SERVICE or self.api_key_env is None:
             return {}
         return {
@@ -153,7 +153,7 @@ class Settings(ToGoSettings):
             return section
         model, base_url = section.get("model"), section.get("base_url", OPENAI)
         if not isinstance(model, str) or not isinstance(base_url, str):
-            # Validation reports the wrong type. Set prices, so that it reports nothing else.
+            # Validation will report the wrong type. Set prices to avoid errors about prices.
             return dict.fromkeys(_PRICES, 0.0) | {"max_calls": None} | dict(section)
         if base_url == SERVICE and model != RUBRIC:
             raise ValueError(

@@ -111,7 +111,7 @@ class Graph:
 
     @cached_property
     def backed_up(self) -> np.ndarray:
-        """Whether each turn is used in Bellman backups (counted, state not clamped), bool [N]."""
+        """Whether backups use each turn: it is counted and its state is not clamped, bool [N]."""
         return self.counted & ~np.isin(self.state, self.clamped)
 
     @cached_property
@@ -154,14 +154,14 @@ def sums(values: np.ndarray, bucket: np.ndarray, size: int) -> np.ndarray:
 def means(
     values: np.ndarray, bucket: np.ndarray, size: int, counted: np.ndarray, empty: float = np.nan
 ) -> np.ndarray:
-    """Return each bucket's mean of `values` [N] over counted turns, [size]; `empty` if none."""
+    """Return the means of `values` over the counted turns of each bucket; `empty` without any."""
     total = sums(np.where(counted, values, 0.0), bucket, size)
     number = sums(counted, bucket, size)
     return np.divide(total, number, out=np.full(size, empty), where=number > 0)
 
 
 def first_visits(graph: Graph, turns: Turns) -> Graph:
-    """Return a graph in which a rollout's repeats of a (state, action) pair are not counted."""
+    """Return a graph that counts each (state, action) pair at most once per rollout."""
     rollout_pair = turns.rollout * graph.n_pairs + graph.pair
     first = np.isin(np.arange(len(turns)), np.unique(rollout_pair, return_index=True)[1])
     return replace(graph, successor=np.where(first, graph.successor, UNKNOWN))

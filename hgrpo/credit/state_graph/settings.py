@@ -13,7 +13,7 @@ CREDITS = {
     "bellman": {"Q-V", "td", "gain", "succ", "logratio"},
     "dist": {"dist_pow"},
 }
-# Kinds of credit that are differences from the value of the turn's state (0 is average credit).
+# Kinds of credit that are relative to the value of the turn's state, so 0 is average credit.
 CENTRED = {"G-V", "Q-V", "td", "gain", "logratio"}
 
 
@@ -198,7 +198,7 @@ class Term(Strict):
         if self.std == "mu_pop" and not centred:
             raise ValueError(f"`std: mu_pop` {needs}")
         if self.gate == "sign" and not (centred and self.std in ("sample", "pop")):
-            raise ValueError(f"`gate: sign` {needs}, and also `std: sample` or `std: pop`")
+            raise ValueError(f"`gate: sign` {needs}; it also requires `std: sample` or `std: pop`")
         return self
 
 

@@ -139,7 +139,10 @@ def test_every_method_file_is_in_the_test_above():
         (TD | {"value": "mc_mean"}, "with `credit: td`, `exp: 0` leaves"),
         (DIST | {"std": "mu_pop"}, "`std: mu_pop` requires `scope: state` and a credit that is"),
         (TD | {"std": "mu_pop", "scope": "task"}, "`std: mu_pop` requires `scope: state`"),
-        (TD | {"std": "none", "gate": "sign"}, "`gate: sign` requires .*, and also `std: sample`"),
+        (
+            TD | {"std": "none", "gate": "sign"},
+            "`gate: sign` requires .*; it also requires `std: sample`",
+        ),
         (DIST | {"gate": "sign"}, "`gate: sign` requires `scope: state` and a credit that is"),
         (
             G_V | {"prior": 2},
