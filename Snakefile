@@ -4,8 +4,7 @@
     snakemake results/bakeoff/rl/Progressive/seed_11/round_3/summary.json
 
 Each rule runs a stage of hgrpo/stages and writes to results/store/<key>/. The key is a hash of the job's
-settings, code and inputs, so an edit reruns the affected jobs. results/<study>/ links to the results;
-docs/artefacts.md lists all files.
+settings, code and inputs. results/<study>/ links to the results; docs/artefacts.md lists all files.
 """
 
 from snakemake.utils import min_version
