@@ -36,7 +36,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 METHODS = ["SFTOnly", "flatGRPO", "Progressive", "RandomCredit"]
 ROUNDS = 10
 JOBS_PER_SEED = 1 + 3 * ROUNDS * 2
-# The trivial rules list the files of this job. Wildcards replace the job's method, seed and round.
+# The trivial Snakefile has the same files as this job, with wildcards for method, seed and round.
 _SAMPLE = Job("flatGRPO", 0, 2)
 
 

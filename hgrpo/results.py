@@ -76,11 +76,10 @@ class Results:
     def latex(self, name: str, columns: Sequence[str], digits: int = 1) -> str:
         """Format columns of a table of the report as a LaTeX `tabular` with booktabs rules.
 
-        Values have the units of the report (`table` with `percent=True`). Fractions that are not
-        shown as percentages have three digits.
+        Rates are in percent, as in the report.
 
         Args:
-            digits: number of decimals of rates, differences and scores.
+            digits: number of decimals of rates, differences and scores. Other fractions have three.
 
         Raises:
             UserError: there is no such table or column.

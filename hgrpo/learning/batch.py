@@ -104,7 +104,7 @@ class GroupAdvantages:
     Attributes:
         trajectory: A_traj, float64 [K].
         turns: A_turn, K arrays [T_k].
-        flat: whether turn credit, A_turn or both are constant within every trajectory (`is_flat`).
+        flat: whether turn credit or A_turn is constant within every trajectory (`is_flat`).
     """
 
     trajectory: np.ndarray

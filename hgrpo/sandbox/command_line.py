@@ -47,7 +47,7 @@ def read_flags(
     Raises:
         UserError: a flag is unknown or its value is missing.
     """
-    # Imported here because planning a study imports this module without parsing flags.
+    # Importing pydantic_settings here keeps planning fast: planning a study parses no flags.
     from pydantic_settings import BaseSettings, CliSettingsSource, SettingsError
 
     defaults = {**(defaults or {})}

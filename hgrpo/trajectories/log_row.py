@@ -39,7 +39,7 @@ def as_row(versions: Mapping[str, Numbers]) -> dict[str, float | None]:
 
 
 def from_row(row: Mapping) -> dict[str, dict[str, float | None]]:
-    """Extract the collapse metrics of FIRST and ANY from a row of the log, if it has any."""
+    """Collapse metrics in a row of the log, by FIRST and ANY; empty if the row has no metrics."""
     versions = {}
     for version in (FIRST, ANY):
         start = f"{_PREFIX}_{version}_"

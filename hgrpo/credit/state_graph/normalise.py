@@ -10,7 +10,7 @@ from hgrpo.credit.state_graph.settings import Settings, Term
 EPS = 1e-6
 # Standard deviations below this value are treated as rounding errors of equal values.
 ZERO = 1e-12
-# With `gate: sign`, absolute credits below this value are treated as rounding errors of 0.
+# With `gate: sign`, a credit whose absolute value is below this limit counts as 0.
 ZERO_SIGN = 1e-9
 
 
