@@ -2,8 +2,8 @@
 
 This module is written for vLLM 0.32.0. vLLM runs without a tokenizer, because requests and replies
 are tokens. After every update, the trainer's weights are copied into vLLM's weights in place. LoRA
-adapters are merged into the weights, because vLLM has less than half of the throughput with a
-separate adapter.
+adapters are merged into the weights, because a separate adapter reduces vLLM's throughput by more
+than half.
 
 Tied embeddings are loaded twice, as embeddings and as output projection. vLLM's CPU build packs the
 output projection into its own layout on loading. If the embeddings were tied, vLLM would not repack
@@ -39,7 +39,7 @@ _CUT = "length"
 
 
 class VllmEngine:
-    """A `RolloutEngine` based on vLLM. Replies are seeded by random stream and position.
+    """A `RolloutEngine` based on vLLM. Each reply's seed depends on its random stream and position.
 
     The engine cannot pool hidden states; assigners compute embeddings with the trainer's model.
     """
