@@ -1,4 +1,4 @@
-"""Compute the credit of every assigner in a study on the same rollouts, and measure the agreement.
+"""Compute the credit of all assigners in a study on the same rollouts, and compare them.
 
 If the study measures ground truth, the stage uses the rollouts with ground truth, and also compares
 each method's credit with the ground truth. The agreement tables and the gallery then only show the

@@ -166,7 +166,7 @@ class Transformer:
         """Logits after each prompt and after each token of its continuations, [S, N, R, T + 1, V].
 
         Args:
-            read: result of `read` for the prompts under the same weights.
+            read: result of `read` for the prompts, computed with `weights`.
             tails: int64 [S, N, R, T], R continuations of each prompt.
         """
         tail_count, length = tails.shape[2:]
@@ -182,7 +182,7 @@ class Transformer:
         """Logits after the prompts and after each of the M nodes of a tree, [S, N, M + 1, V].
 
         Args:
-            read: result of `read` for the prompts under the same weights.
+            read: result of `read` for the prompts, computed with `weights`.
         """
         first = read.logits.unsqueeze(2)
         if not len(tree.tokens):

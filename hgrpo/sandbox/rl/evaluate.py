@@ -105,7 +105,7 @@ class Examiner:
         return self._of_first(self.questions(0).inputs)
 
     def _of_first(self, inputs: Tensor) -> list[Inputs]:
-        """The initial policy's log-probs if outputs are enumerated, else its results of `read`."""
+        """Log-probs of the initial policy if outputs are enumerated, else the result of `read`."""
         parts = self._parts(inputs)
         if self.lists_outputs:
             return [torch.cat([self.policy.listed(self.first, some).table for (some,) in parts], 1)]

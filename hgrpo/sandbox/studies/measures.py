@@ -60,7 +60,7 @@ def measure(rows: pd.DataFrame, metric: Metric, arm: str) -> Measured:
 
 
 def horizon(*arms: Measured) -> float:
-    """Latest time at which we know of every seed whether the threshold has been reached.
+    """Latest time at which it is known, for every seed, whether the threshold has been reached.
 
     The result is inf if all seeds have reached the threshold.
     """

@@ -37,7 +37,7 @@ class Examiner:
     task: ParetoFront
     policy: SetPolicy
     seeds: Sequence[int]
-    # Whether columns of the original sandbox are estimated from samples instead of exact.
+    # Whether columns of the original sandbox are estimated from samples, not computed exactly.
     samples: bool = False
 
     @torch.no_grad()
