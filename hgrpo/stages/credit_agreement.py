@@ -287,9 +287,9 @@ def _context(settings: Settings, paths: Paths, adapter: Path, needs_policy: bool
 
 
 def _summary(played: "Sequence[Played]", elapsed: float) -> dict:
-    """Return totals of the last policy's rollouts, and the time and report of each computation.
+    """Return counts and mean return of the last policy's rollouts, and a report per method.
 
-    With ground truth, `truth` lists the totals of every policy's rollouts.
+    With ground truth, `truth` lists the counts and mean return for every policy.
     """
     plan, rollouts = played[-1].plan, played[-1].rollouts
     return {

@@ -73,7 +73,7 @@ def causes(
 def _changed(
     before: Mapping, after: Mapping, settings: Callable[[], dict], code: Callable[[], dict]
 ) -> Iterator[str]:
-    """Yield reasons why two keys differ. `settings` and `code` return those parts of `after`."""
+    """Yield reasons why two keys differ. `after` has hashes of `settings()` and `code()`."""
     if before["settings"] != after["settings"]:
         yield f"settings: {_few([*_edits(_read('settings', before['settings']), settings())])}"
     if before["code"] != after["code"]:

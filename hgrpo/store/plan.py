@@ -195,7 +195,7 @@ class Plan:
 
     @functools.cached_property
     def _makers(self) -> dict[str, tuple[str, *tuple[str | int, ...]]]:
-        """Map folders (stages with several jobs) or files (other stages) to arguments of `find`."""
+        """Map a job's folder, or each file of a stage with a single job, to arguments of `find`."""
         makers = {}
         for stage in STAGES:
             folder = load(stage).FOLDER
