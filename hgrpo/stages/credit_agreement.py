@@ -1,4 +1,4 @@
-"""Compute the credit of all assigners in a study on the same rollouts, and compare them.
+"""Compute and compare the credit of all assigners in a study, on the same rollouts.
 
 If the study measures ground truth, the stage uses the rollouts with ground truth, and also compares
 each method's credit with the ground truth. The agreement tables and the gallery then only show the
@@ -149,7 +149,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def _credited(study: "Study") -> dict[str, "MethodConfig"]:
-    """Trained arms with a credit assigner, without arms whose credit comes from a critic."""
+    """Trained arms, except arms whose credit comes from a critic."""
     return {name: arm for name, arm in study.methods.items() if arm.train and not arm.uses_critic}
 
 

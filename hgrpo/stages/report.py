@@ -168,7 +168,7 @@ def supervised(sft: Mapping) -> str:
 
 
 def left_out(stages: Mapping[str, Mapping]) -> Sequence[tuple[str, str, int]]:
-    """Tasks and trajectories that a stage skipped, as rows (stage, reason, count)."""
+    """Count excluded tasks and trajectories, and notes on others, as (stage, reason, count)."""
     rows = [
         (name, reason, count)
         for name, stage in stages.items()

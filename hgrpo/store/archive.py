@@ -52,7 +52,7 @@ def pack(jobs: Iterable[Planned], target: Path) -> list[str]:
 
 
 def with_ancestors(keys: Iterable[str]) -> set[str]:
-    """Return `keys`, and the keys of all finished ancestors of these jobs."""
+    """Return `keys` and the keys of all finished ancestor jobs."""
     reached: set[str] = set()
     waiting = list(keys)
     while waiting:

@@ -97,7 +97,7 @@ def _compared(axis: str, settings: Axis) -> list[tuple[str, str, str]]:
 def shared_points(
     axes: Mapping[str, Axis], listed: Iterable[str], arms: Mapping[str, Mapping]
 ) -> dict[str, str]:
-    """Map every arm of an axis to the arm that is run instead, or to itself.
+    """Map every arm of an axis to the arm that is run for it, which can be the arm itself.
 
     Of several identical arms, only one is run: a method in the study's file if there is one, and
     otherwise the arm of the first axis.

@@ -129,8 +129,7 @@ class Attention:
     def attend(self, q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         """Return the attention of all new tokens, [tokens, heads, head dim].
 
-        `q` contains scaled queries, [tokens, heads, head dim]. `keys` and `values` are a layer's
-        whole cache.
+        `q` (scaled) has the same shape. `keys` and `values` are a layer's whole cache.
         """
         out = torch.empty_like(q)
         for group in self._alone:
@@ -159,13 +158,13 @@ def _parts(
 
 
 def _width(row: Row) -> int:
-    """Grouping key: log2 of the number of new tokens, rounded up. It limits padding."""
+    """Return the key for grouping rows: log2 of the number of new tokens, rounded up."""
     width = row.length if row.length == 1 else max(_NARROW, row.length)
     return (width - 1).bit_length()
 
 
 def _width_and_span(row: Row) -> tuple[int, int]:
-    """Grouping key of branches: `_width(row)`, and log2 of the suffix length, rounded up."""
+    """Return the key for grouping branches: `_width`, and log2 of the suffix length, rounded up."""
     span = max(_SHORT, row.start + row.length)
     return _width(row), (span - 1).bit_length()
 

@@ -237,7 +237,7 @@ class TorchEngine:
         return finished
 
     def _follow(self, row: _Row, choices: dict[int, tuple[float, list[int]]]) -> list[Completion]:
-        """Split the row by sampled token. `choices` maps it to (log-prob, conversations)."""
+        """Split the row by sampled token. `choices` maps tokens to (log-prob, conversations)."""
         parts = [row]
         if len(choices) > 1:
             parts += [self._split(row, names) for _, names in list(choices.values())[1:]]

@@ -58,7 +58,7 @@ class Examiner:
     def examine(self, weights: Tensor, step: int) -> dict[str, Tensor]:
         """Columns of the log, [S] each.
 
-        `entropy` is the mean entropy per token along the greedy output, and `policy_entropy` along
+        `entropy` is the mean entropy per token of greedy outputs, and `policy_entropy` is that of
         sampled outputs. `sequence_entropy` is the entropy of a whole output. `sep_probability` is
         the mean probability of the separator along sampled outputs. `kl_from_init` is the KL
         divergence of whole outputs from the initial policy. Entropies and the KL are in nats.

@@ -210,7 +210,7 @@ def _compared(
 def _difference(
     rows: Mapping[str, pd.DataFrame], pair: Pair, metric: Metric
 ) -> tuple[np.ndarray, float]:
-    """Difference between `arm` and `against` per seed, [S], and share of seeds without a time.
+    """Return `arm` minus `against` for each seed, [S], and the share of seeds without a time.
 
     Times to a threshold, or a number given as `against`, are cut off at a common horizon. Two seeds
     that never reach the threshold therefore differ by 0. The share is the fraction of seeds that do
@@ -257,7 +257,7 @@ def _verdict(line: Mapping[str, object], metric: Metric) -> str:
 
 
 def _claim(line: Mapping[str, object]) -> str:
-    """Whether the pair's `said` "holds", "fails" or is "open"; "" if the pair has no `said`."""
+    """Return "holds", "fails" or "open" for the original conclusion `said`; "" without one."""
     if not line["said"]:
         return ""
     if line["verdict"] == line["said"]:
