@@ -49,7 +49,7 @@ def arms_of_axes(
 
 
 def check_axes(axes: Mapping[str, Axis], arms: Mapping[str, Mapping], where: str) -> None:
-    """Raise UserError if arms of an axis are untrained, identical, or differ in other keys.
+    """Raise UserError if arms of an axis are untrained, identical, or differ in more than its key.
 
     Args:
         axes: the study's axes by name.

@@ -114,7 +114,7 @@ def _mix(weights, values, count, out):
 
 @numba.njit(**_FAST)
 def _attend(q, kv, keys, values, out, rows, queries, cos, sin):
-    """Compute `CompiledAttention.attend` for arrays.
+    """Implement `CompiledAttention.attend` for NumPy arrays.
 
     For each row, `rows` has (slot, offset, length, start, trunk, shared), and `queries` has (index
     of the first query, number of queries). These are the queries of the row's last new tokens.

@@ -269,8 +269,8 @@ def _attend(queries: Tensor, keys: Tensor, values: Tensor, size: int, tree: Tree
     With `tree`, these T tokens are the nodes of the tree. Each node attends to the tokens before
     the tree, to its ancestors and to itself.
 
-    Keys and values [R, heads, at least size, d] are padded from `size` on. PyTorch's fused kernel
-    is not used, because it is up to twice as slow for such short sequences.
+    Keys and values are [R, heads, L, d]. The positions from `size` to L are padding. PyTorch's
+    fused kernel is not used, because it is up to twice as slow for such short sequences.
     """
     scores = torch.matmul(queries / math.sqrt(queries.shape[-1]), keys.transpose(-1, -2))
     new, width = scores.shape[-2:]

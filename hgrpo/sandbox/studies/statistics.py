@@ -20,7 +20,7 @@ from hgrpo.sandbox.studies.study import Metric, Pair, SandboxStudy
 
 # Costs of an arm per seed, if logged.
 COSTS = ("rollouts", "verifier_calls", "tokens", "updates", "kl_from_init")
-# Mark a mean that differs from the original's mean by more than this number of the original's
+# A mean is marked if its difference from the published mean exceeds this number of published
 # standard deviations.
 FAR = 3.0
 _REPLICATES = 10_000
