@@ -11,7 +11,7 @@ from hgrpo.rollout.branching import Start
 from hgrpo.rollout.collector import Collector
 from hgrpo.trajectories.trajectory import Trajectory
 
-# Log columns: counts of continuations, of new replies, of replayed turns and of tokens.
+# Log columns: numbers of continuations, new replies, replayed turns and tokens.
 COUNTS = ("cf_branches", "cf_replies", "cf_replayed_turns", "cf_tokens")
 
 
@@ -20,7 +20,7 @@ class Point:
     """The point before a turn of a recorded trajectory; turns are counted from 0.
 
     Attributes:
-        stream: start of the name of each continuation's random stream.
+        stream: first parts of the name of each continuation's random stream.
     """
 
     trajectory: Trajectory

@@ -73,7 +73,7 @@ class RolloutEngine(Protocol):
         capacity: maximum number of open conversations.
         sampling: sampling parameters. They may be changed while no reply is queued.
         max_length: maximum number of tokens of a conversation.
-        dtype: dtype of the weights, which limits how well log-probs match the trainer's.
+        dtype: dtype of the weights. It limits how closely log-probs match the trainer's.
         embeddings: whether completions contain embeddings; fixed at construction. Always False for
             an engine that cannot pool hidden states.
     """

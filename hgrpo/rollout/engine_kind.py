@@ -1,4 +1,4 @@
-"""Plug-in interface of rollout engines. Each engine has the name of its folder."""
+"""Plug-in interface of rollout engines. An engine is named after its folder."""
 
 import pkgutil
 from abc import ABC, abstractmethod
@@ -24,8 +24,8 @@ class EngineKind(ABC):
     dependencies locally.
 
     Attributes:
-        Settings: pydantic model of the keys other than `kind` in a study's section `engine`; by
-            default, there are none.
+        Settings: pydantic model of a study's section `engine`, without the key `kind`. The default
+            model has no keys.
         plays_saved_weights: whether the engine computes with exactly the saved weights, so that
             evaluations do not have to compare its log-probs with the trainer's.
     """

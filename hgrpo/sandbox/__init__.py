@@ -9,7 +9,7 @@ piece. The pieces share these modules:
 - `nets`: `MLP` and `Transformer`. The weights of all seeds are one tensor [S, P], and copying this
   tensor copies a policy, e.g. to use it as a teacher.
 - `policies`: policies that use these nets.
-- `learner`: trainable weights with Adam and gradient clipping, separately for each seed.
+- `learner`: trainable weights. Adam and gradient clipping are separate for each seed.
 - `trainer`: the loop over steps, and the log. An interrupted run starts from the beginning.
 - `run_settings`, `command_line`, `single_runs`, `old_flags`: settings, flags and commands.
 - `tasks`: sequence tasks that `rl` and `opd` share.

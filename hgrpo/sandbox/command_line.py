@@ -57,7 +57,7 @@ def read_flags(
         for key, field in model.model_fields.items()
         if key not in skip
     }
-    # A list is one comma-separated word. If a flag is repeated, the last list is used.
+    # A list is given as one comma-separated value. If a flag is repeated, its last value is used.
     lists = {key for key, field in fields.items() if get_origin(field.annotation) is tuple}
     flags = {
         key: (

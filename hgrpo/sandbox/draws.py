@@ -30,7 +30,7 @@ def uniform(
 ) -> Tensor:
     """Uniform draws in [0, 1), float32 [S, *shape].
 
-    For the same stream, the draws of a larger shape begin with those of a smaller one.
+    A stream's first draws are the same for every shape.
 
     Args:
         name: additional parts of the stream's name, such as the step.

@@ -23,8 +23,8 @@ class Tree:
     Attributes:
         tokens: last token of each of the M prefixes, int64 [M].
         depths: number of tokens before this last token, int64 [M].
-        hidden: attention mask, bool [M, M]; [i, j] is False if prefix i starts with prefix j or
-            equals it.
+        hidden: attention mask, bool [M, M]. [i, j] is False if prefix j is the start of prefix i or
+            equal to it, and True otherwise.
         paths: for each token of each of the O sequences, the index of the prefix before the token,
             int64 [O, length]. Index 0 is the empty prefix, and 1 to M are the prefixes in `tokens`.
     """
@@ -38,8 +38,8 @@ class Tree:
     def of(cls, vocabulary: int, length: int) -> "Tree":
         """Build the tree of the sequences `every(vocabulary, length)`."""
         counts = [vocabulary**size for size in range(1, length)]
-        # Prefixes of the same length are numbered from 0. The digits of a number in base
-        # `vocabulary` are the tokens of the prefix.
+        # Prefixes of the same length are numbered from 0. The tokens of a prefix are the digits of
+        # its number in base `vocabulary`.
         numbers = torch.cat([torch.arange(count) for count in [*counts, 0]])
         depths = torch.arange(length - 1).repeat_interleave(torch.tensor(counts, dtype=torch.int64))
         apart = depths.unsqueeze(1) - depths

@@ -46,7 +46,7 @@ class Adam:
 
 @dataclass(frozen=True)
 class Update:
-    """An update: its detached term, its gradient [S, P], and the norms [S] before clipping."""
+    """Result of an update: detached term, and gradient [S, P] and its norms [S] before clipping."""
 
     term: Term
     gradient: Tensor

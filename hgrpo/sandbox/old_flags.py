@@ -34,7 +34,7 @@ FLAGS = {
 
 
 def flags_of(rule: type[Rule]) -> dict[str, str]:
-    """Map the settings of a rule to their flags in the original; omit settings without a flag."""
+    """Map the settings of a rule to their flags, and omit settings that have no flag."""
     classes = [each.__name__ for each in rule.__mro__]
     owned = [
         (flag, *setting.split(".")) for flag, settings in FLAGS.items() for setting in settings

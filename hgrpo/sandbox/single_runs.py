@@ -34,7 +34,7 @@ class Command:
     Attributes:
         text: description in the help text.
         first: leading columns of the output.
-        defaults: default values of `--output`, and of flags that do not use the setting's default.
+        defaults: default values of flags, if they are not the defaults of the settings.
         headline: column that is printed at the end of a run.
     """
 

@@ -42,7 +42,7 @@ class ArmTrainer(ABC):
         """Columns that are equal in all rows of the current step, such as step and method."""
 
     def run(self, advance: Callable[[], object] = lambda: None) -> list[Row]:
-        """Train all steps, with a final evaluation; `advance` is called after each step.
+        """Train all steps, and evaluate at the end; `advance` is called after each step.
 
         Raises:
             TrainingError: a loss or a gradient is not finite.

@@ -1,4 +1,4 @@
-"""Compute the credit of every assigner in a study on the same rollouts, and measure the agreement.
+"""Compute and compare the credit of all assigners in a study, on the same rollouts.
 
 If the study measures ground truth, the stage uses the rollouts with ground truth, and also compares
 each method's credit with the ground truth. The agreement tables and the gallery then only show the
@@ -149,7 +149,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def _credited(study: "Study") -> dict[str, "MethodConfig"]:
-    """Trained arms with a credit assigner, without arms whose credit comes from a critic."""
+    """Trained arms, except arms whose credit comes from a critic."""
     return {name: arm for name, arm in study.methods.items() if arm.train and not arm.uses_critic}
 
 
@@ -287,9 +287,9 @@ def _context(settings: Settings, paths: Paths, adapter: Path, needs_policy: bool
 
 
 def _summary(played: "Sequence[Played]", elapsed: float) -> dict:
-    """Return totals of the last policy's rollouts, and the time and report of each computation.
+    """Return counts and mean return of the last policy's rollouts, and a report per method.
 
-    With ground truth, `truth` lists the totals of every policy's rollouts.
+    With ground truth, `truth` lists the counts and mean return for every policy.
     """
     plan, rollouts = played[-1].plan, played[-1].rollouts
     return {

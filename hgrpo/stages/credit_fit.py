@@ -52,7 +52,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """Turns and sequences of all rounds so far, and the previous fit if this fit starts from it."""
+    """Turns and sequences of all rounds so far, and the previous fit in case of a warm start."""
     rounds = range(1, job.round + 1)
     folders = [round_folder("rl", job.method, job.seed, number) for number in rounds]
     files = {

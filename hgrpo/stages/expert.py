@@ -62,7 +62,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """The tasks, their panels and, if the environment downloads data files, the list of them."""
+    """The tasks, their panels and, if the environment downloads data files, a list of the files."""
     return {"panels": PANELS, "tasks": TASKS, **data_files(study)}
 
 

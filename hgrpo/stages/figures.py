@@ -61,7 +61,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def _pictured(study: "Study", name: str) -> list[str]:
-    """Paths of the file `name` in each run's first round and, if credit is learned, last round."""
+    """Paths of the file `name` in all first rounds, and in last rounds if credit is learned."""
     return [
         f"{round_folder('rl', method, seed, round)}/{name}"
         for method, seed, round in trained_rounds(study)

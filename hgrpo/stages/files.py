@@ -15,7 +15,7 @@ BASE = {
     "base_summary": "base/summary.json",
 }
 SFT_ADAPTER = "sft/adapter"
-# Seed in the folder name of the evaluation of an untrained arm, which is the same for all seeds.
+# Untrained arms are evaluated only once. The folder of the evaluation is named after this seed.
 EVERY_SEED = 0
 
 

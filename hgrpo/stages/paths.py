@@ -89,5 +89,5 @@ def words(paths: type, files: Mapping[str, str | Sequence[str]]) -> list[str]:
 
 
 def file_or_section(config: Mapping, job: Job) -> dict:
-    """Put the settings in a key `env` if --config is the content of a file in configs/envs."""
+    """Nest the settings under `env` if --config has the content of a file in configs/envs."""
     return dict(config) if "env" in config else {"env": config}

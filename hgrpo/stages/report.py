@@ -94,7 +94,7 @@ def inputs(study: "Study", job: Job) -> dict:
 
 
 def extras(study: "Study") -> dict:
-    """The credit agreement. It is optional, because measuring ground truth takes long."""
+    """The credit agreement. It is optional, because ground truth takes a long time to measure."""
     return {"twins": ["credit_agreement/twins.csv"]}
 
 
@@ -168,7 +168,7 @@ def supervised(sft: Mapping) -> str:
 
 
 def left_out(stages: Mapping[str, Mapping]) -> Sequence[tuple[str, str, int]]:
-    """Count tasks and trajectories that were excluded or noted, as (stage, reason, count)."""
+    """Count excluded tasks and trajectories, and notes on others, as (stage, reason, count)."""
     rows = [
         (name, reason, count)
         for name, stage in stages.items()

@@ -99,7 +99,7 @@ def from_study(study: "Study", method: str | None = None) -> dict:
 
 
 def inputs(study: "Study", job: Job) -> dict:
-    """Tasks, base model, SFT policy, the state of training at the round's start, and credit fit."""
+    """Tasks, models, training state before the round, credit fit, and earlier evaluations."""
     carries = study.training[job.method].carry_policy and job.round > 1
     before = policy_folder(job.method, job.seed, job.round - 1 if carries else 0)
     return {

@@ -31,7 +31,7 @@ JOB: tuple[str, ...] = ()
 OUTPUTS = {"page": "index.html"}
 RESOURCES = "report"
 USES: tuple[str, ...] = ()
-# With these limits, the page's filters respond instantly, and it can be sent by e-mail.
+# With these limits, the page's filters respond instantly, and the page can be sent by e-mail.
 _MOST = 500
 _MOST_BYTES = 16_000_000
 
@@ -91,7 +91,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.report.viewer import Source, collect, collect_truth, render, within
 
     sources = [Source(*run_of(path), path) for path in paths.turns]
-    # Show rollouts with ground truth only if credit was computed on them.
+    # Show rollouts with ground truth only if their credit was computed.
     truth = zip(settings.truth_rounds, paths.truth, strict=bool(paths.truth))
     with_truth = dict(truth) if paths.agreement else {}
     most = _MOST // (2 if with_truth else 1)

@@ -52,7 +52,7 @@ def pack(jobs: Iterable[Planned], target: Path) -> list[str]:
 
 
 def with_ancestors(keys: Iterable[str]) -> set[str]:
-    """Return `keys`, and the keys of all finished ancestors of these jobs."""
+    """Return `keys` and the keys of all finished ancestor jobs."""
     reached: set[str] = set()
     waiting = list(keys)
     while waiting:
@@ -71,8 +71,8 @@ def unpack(archive: Path) -> tuple[list[str], list[str]]:
         Keys of the imported jobs, and of the jobs that already existed in the store.
 
     Raises:
-        UserError: the archive is damaged or contains no jobs, or a job's inputs differ from the
-            results in the store with the same keys. In these cases, nothing is imported.
+        UserError: the archive is damaged or contains no jobs, or the store contains other versions
+            of a job's inputs. In these cases, nothing is imported.
     """
     STORE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".import-", dir=STORE) as scratch:
@@ -123,7 +123,7 @@ def _files(entry: Path) -> set[str]:
 
 
 def _read(entry: Path) -> dict:
-    """Read the record of an unpacked job. Raise an error if its key or files do not match it."""
+    """Read the record of an unpacked job, and check the job's key and files against it."""
     made = validate(Record, json.loads((entry / MADE).read_bytes()), entry.name).model_dump()
     if _files(entry) != {*made["files"], MADE}:
         raise ValueError(f"{entry.name}: the files do not match made.json")
@@ -155,15 +155,15 @@ def _check_whole(mades: dict[str, dict], place: Path) -> None:
 
 
 def _check_inputs(made: dict, archive: Path) -> None:
-    """Raise UserError if a job's inputs differ from the results in the store with the same keys.
+    """Raise UserError if the store contains other versions of a job's inputs.
 
-    The results can differ, because two machines can produce different weights from the same
-    settings and code.
+    Two versions have the same keys but different contents, because two machines can produce
+    different weights from the same settings and code.
     """
     here = contents(made)
     if here is not None and made["contents"] not in (None, here):
         run = " ".join(f"{name} {value}" for name, value in made["job"].items() if value)
         raise UserError(
             f"{archive}: {made['stage']} {run}: the job's inputs, such as the SFT policy, differ "
-            "from the results in the store; import the archive into an empty store"
+            "from the versions in the store; import the archive into an empty store"
         )

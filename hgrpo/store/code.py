@@ -22,8 +22,8 @@ from hgrpo.formulas import kinds as rule_kinds
 from hgrpo.stages.order import load
 
 PACKAGE = Path(__file__).resolve().parent.parent
-# Modules that are not hashed. They affect a job only through its settings and inputs, only record
-# on which machine it ran, or are not used by any job.
+# Modules that are not hashed. A listed module either affects jobs only through their settings and
+# inputs, only records the machine, or is not used by any job.
 _SKIPPED = {f"hgrpo.stages.{name}" for name in ("comparison", "files", "order", "paths")}
 _SKIPPED |= {"hgrpo.provenance", "hgrpo.games.gym"}
 # Modules of a game that are not needed to play it. Stages that use such a module list it in USES.
@@ -53,7 +53,7 @@ def roots(stage: str, settings: Mapping) -> list[str]:
 def code_hash(modules: Iterable[str], skip: Collection[str] = ()) -> str:
     """Hash modules, all modules that they import, and their data files, to 16 hex digits.
 
-    Modules in `skip` are excluded, and so are modules that are imported only by those.
+    Modules in `skip`, and modules that only these modules import, are excluded.
 
     Raises:
         UserError: a module is not valid Python.

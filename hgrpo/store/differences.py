@@ -43,7 +43,7 @@ def newest(planned: Planned, records: Iterable[Mapping], study: str | None = Non
 
 
 def as_planned(made: Mapping) -> Planned:
-    """Convert a record to a job; its inputs and outputs are left empty."""
+    """Convert a record to a job with empty inputs and outputs."""
     return Planned(made["stage"], Job(**made["job"]), made["key"], "", {}, {})
 
 
@@ -73,7 +73,7 @@ def causes(
 def _changed(
     before: Mapping, after: Mapping, settings: Callable[[], dict], code: Callable[[], dict]
 ) -> Iterator[str]:
-    """Yield reasons why two keys differ. `settings` and `code` return those parts of `after`."""
+    """Yield reasons why two keys differ. `after` has hashes of `settings()` and `code()`."""
     if before["settings"] != after["settings"]:
         yield f"settings: {_few([*_edits(_read('settings', before['settings']), settings())])}"
     if before["code"] != after["code"]:
@@ -89,7 +89,7 @@ def _changed(
 
 
 def sources(made: Mapping) -> dict[str, str]:
-    """Map the path of each input, relative to results/<study>, to the key of its job."""
+    """Map the path of each input, relative to results/<study>, to the key of the input's job."""
     paths = [path.partition("/") for paths in made["inputs"].values() for path in paths]
     return {path: key for key, _, path in paths}
 

@@ -129,7 +129,7 @@ def note_contents(made: Mapping) -> None:
 
 
 def contents(job: Mapping, unpacked: Path = STORE) -> str | None:
-    """Hash a job's settings, code and input contents; None if an input is missing.
+    """Return a hash of a job's settings, code and input contents; None if an input is missing.
 
     Inputs that are not in the folder `unpacked` are read from the store.
 

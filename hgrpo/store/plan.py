@@ -157,7 +157,7 @@ class Plan:
         }
 
     def find(self, stage: str, method: str = "", seed: int = 0, round: int = 0) -> Planned:
-        """Return a job of the study; if the stage does not use seed or round, pass 0."""
+        """Return a job of the study. Pass 0 for a seed or round that the stage does not use."""
         return self._planned(stage, method, seed, round)
 
     def _make(self, stage: str, method: str, seed: int, round: int) -> Planned:
@@ -195,7 +195,7 @@ class Plan:
 
     @functools.cached_property
     def _makers(self) -> dict[str, tuple[str, *tuple[str | int, ...]]]:
-        """Map folders (stages with several jobs) or files (other stages) to arguments of `find`."""
+        """Map a job's folder, or each file of a stage with a single job, to arguments of `find`."""
         makers = {}
         for stage in STAGES:
             folder = load(stage).FOLDER

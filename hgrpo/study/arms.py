@@ -19,10 +19,10 @@ Arm = tuple[MethodConfig, TrainingConfig]
 def read_arms(
     config: StudyConfig, files: NamedFiles, listed: Collection[str], path: Path
 ) -> tuple[dict[str, Arm], Collection[str]]:
-    """Read all methods, variants and arms of axes; also return the names of the arms of axes.
+    """Read methods, variants and arms of axes. Also return the names of the arms of axes.
 
     Variants and arms of axes are validated even if they do not run. In a study with axes, all
-    methods `listed` in its file are read, because the arms of axes are compared with them.
+    methods in its file (`listed`) are read, for comparison with the arms of axes.
     """
     where, plain = str(path), NamedFiles(files.configs)
     arms: dict[str, Arm] = {}
@@ -64,7 +64,7 @@ def _changed(base: dict, credit: CreditConfig, changes: Mapping[str, object]) ->
     """Merge a variant's changes into the method `base`, whose credit section is `credit`.
 
     The label of `base` is dropped. If the variant changes the kind of credit, the settings of the
-    old kind are dropped. In this case, `alpha` is also dropped if the old kind required its value.
+    old kind are dropped, and so is `alpha` if the old kind required a certain value of `alpha`.
     """
     left_out = {"label"}
     new = changes.get("credit")

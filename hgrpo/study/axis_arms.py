@@ -49,7 +49,7 @@ def arms_of_axes(
 
 
 def check_axes(axes: Mapping[str, Axis], arms: Mapping[str, Mapping], where: str) -> None:
-    """Raise UserError if arms of an axis are untrained, identical, or differ in other keys.
+    """Raise UserError if arms of an axis are untrained, identical, or differ in more than its key.
 
     Args:
         axes: the study's axes by name.
@@ -97,7 +97,7 @@ def _compared(axis: str, settings: Axis) -> list[tuple[str, str, str]]:
 def shared_points(
     axes: Mapping[str, Axis], listed: Iterable[str], arms: Mapping[str, Mapping]
 ) -> dict[str, str]:
-    """Map every arm of an axis to the arm that is run instead, or to itself.
+    """Map every arm of an axis to the arm that is run for it, which can be the arm itself.
 
     Of several identical arms, only one is run: a method in the study's file if there is one, and
     otherwise the arm of the first axis.

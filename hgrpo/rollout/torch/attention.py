@@ -3,8 +3,8 @@
 A row is one conversation. It can branch from a trunk, which is another row of the cache. The first
 positions of the trunk are then the row's prefix, and its own cache row contains only the suffix.
 All branches attend to their trunk in one matrix product. Attention over prefix and suffix is
-computed separately. The two parts are combined by their maximum scores and sums of weights, as in
-"Hydragen: High-Throughput LLM Inference with Shared Prefixes", https://arxiv.org/abs/2402.05099.
+computed separately. The two parts are combined, using their maximum scores and sums of weights, as
+in "Hydragen: High-Throughput LLM Inference with Shared Prefixes", https://arxiv.org/abs/2402.05099.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ class Row(NamedTuple):
         length: number of its new tokens.
         start: position of the first new token in the row's own part of the cache.
         trunk: slot of the row from which this row branches; None without a trunk.
-        shared: number of positions of the trunk in the row's prefix; 0 without a trunk.
+        shared: number of trunk positions that form the row's prefix; 0 without a trunk.
     """
 
     slot: int
@@ -40,7 +40,7 @@ class Row(NamedTuple):
     shared: int = 0
 
     def ended(self, offset: int) -> "Row":
-        """Return this row with only its last new token, at index `offset` of the packed tokens."""
+        """Return this row with only its last new token; `offset` is the new index of this token."""
         return self._replace(offset=offset, length=1, start=self.start + self.length - 1)
 
 
@@ -53,7 +53,7 @@ class Attends(Protocol):
         Args:
             q: unrotated queries, either of all new tokens or of each row's last token, float32
                 [queries, heads, head dim].
-            kv: unrotated keys, and values, of all new tokens, float32 [tokens, 2, KV heads, head
+            kv: keys (unrotated) and values of all new tokens, float32 [tokens, 2, KV heads, head
                 dim].
             keys, values: the layer's cache, float32 [slots, KV heads, max length, head dim].
 
@@ -129,7 +129,7 @@ class Attention:
     def attend(self, q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         """Return the attention of all new tokens, [tokens, heads, head dim].
 
-        q (scaled) is [tokens, heads, head dim]. keys and values are a layer's whole cache.
+        `q` (scaled) has the same shape. `keys` and `values` are a layer's whole cache.
         """
         out = torch.empty_like(q)
         for group in self._alone:
@@ -158,13 +158,13 @@ def _parts(
 
 
 def _width(row: Row) -> int:
-    """Grouping key: log2 of the number of new tokens, rounded up, to limit padding."""
+    """Return the key for grouping rows: log2 of the number of new tokens, rounded up."""
     width = row.length if row.length == 1 else max(_NARROW, row.length)
     return (width - 1).bit_length()
 
 
 def _width_and_span(row: Row) -> tuple[int, int]:
-    """Grouping key of rows with a suffix: `_width`, and log2 of the suffix length, rounded up."""
+    """Return the key for grouping branches: `_width`, and log2 of the suffix length, rounded up."""
     span = max(_SHORT, row.start + row.length)
     return _width(row), (span - 1).bit_length()
 
@@ -198,8 +198,8 @@ class AttentionGroup:
     Args:
         rows: slot, offset, length and start of each row, see `Row`.
         device: device of the cache.
-        seen: for each new token of all rows in order, the last position that it attends to. If
-            None, this is the token's own position.
+        seen: the last position that each new token attends to, in the order of the rows. If None,
+            each token attends to positions up to its own.
     """
 
     def __init__(
@@ -237,7 +237,7 @@ class AttentionGroup:
     def attend(self, q: Tensor, keys: Tensor, values: Tensor, out: Tensor) -> None:
         """Compute the attention of the group's queries and write it to `out`.
 
-        q (scaled) and out are [tokens, heads, head dim]. keys and values are a layer's whole cache.
+        `q` (scaled) and `out` are [tokens, heads, head dim]. `keys` and `values` are whole caches.
         """
         weights = self._scores(q, keys).softmax(-1)
         self._unpack(self._mix(weights, values), out)
@@ -285,6 +285,6 @@ class AttentionGroup:
         return mixed.view(rows, kv_heads, share, width, -1)
 
     def _unpack(self, grouped: Tensor, out: Tensor) -> None:
-        """Write `grouped`, with axes like the result of `_mix`, to `out` [tokens, heads, n]."""
+        """Copy `grouped`, which has the axes of a result of `_mix`, to `out` [tokens, heads, n]."""
         flat = grouped.permute(0, 3, 1, 2, 4).reshape(grouped.shape[0] * grouped.shape[3], -1)
         out.view(len(out), -1).index_copy_(0, self.packed, flat.index_select(0, self.padded))

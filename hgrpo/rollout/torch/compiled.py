@@ -21,7 +21,7 @@ from hgrpo.rollout.torch.attention import Row
 _FAST = {"nogil": True, "fastmath": True, "error_model": "numpy"}
 _LOWEST = np.finfo(np.float32).min
 _LOG2_E = np.float32(math.log2(math.e))
-# Coefficients, lowest power first, of a polynomial for 2^f on [0, 1] (Chebyshev interpolation).
+# 2^f on [0, 1] is approximated by a polynomial. `_POWER` has its coefficients, lowest power first.
 _FIT = np.polynomial.Chebyshev.interpolate(np.exp2, 6, [0, 1])
 _POWER = tuple(_FIT.convert(kind=np.polynomial.Polynomial).coef.astype(np.float32))
 
@@ -49,7 +49,7 @@ class CompiledAttention:
 
 @numba.njit(inline="always", **_FAST)
 def _rotate(x, cos, sin, scale, out):
-    """Write x, rotated by its position's angles and scaled, to out; all [head dim]."""
+    """Rotate x [head dim] by the angles of its position, scale it, and write it to out."""
     half = len(x) // 2
     for d in range(half):
         first, second = x[d], x[d + half]
@@ -73,8 +73,8 @@ def _score(query, keys, count, scores):
 def _exponentiate(scores, count, top, exponents):
     """Replace the first `count` scores by exp(score - top); return their sum.
 
-    exp(y) = 2^f * 2^n with y = (n + f) log 2. As a float32, 2^n has the bits of n + 127, shifted by
-    23.
+    exp(y) = 2^f * 2^n with y = (n + f) log 2. The bits of 2^n as a float32 are those of the integer
+    n + 127, shifted left by 23.
     """
     c0, c1, c2, c3, c4, c5, c6 = _POWER
     for s in range(count):
@@ -114,10 +114,10 @@ def _mix(weights, values, count, out):
 
 @numba.njit(**_FAST)
 def _attend(q, kv, keys, values, out, rows, queries, cos, sin):
-    """Compute `CompiledAttention.attend` for arrays.
+    """Implement `CompiledAttention.attend` for NumPy arrays.
 
     For each row, `rows` has (slot, offset, length, start, trunk, shared), and `queries` has (index
-    of the first query, number of queries). A row's queries belong to its last new tokens.
+    of the first query, number of queries). These are the queries of the row's last new tokens.
     """
     heads, dim = q.shape[1:]
     share = heads // kv.shape[2]

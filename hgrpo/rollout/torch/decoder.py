@@ -129,8 +129,8 @@ class Decoder:
         for layer in range(self.config.num_hidden_layers):
             prefix = f"model.layers.{layer}"
             attention, mlp = f"{prefix}.self_attn", f"{prefix}.mlp"
-            # Fuse the weights of q, k and v, and of gate and up, to have fewer matrix products. In
-            # small models, the overhead of a call exceeds its arithmetic.
+            # Fuse the weights of q, k and v, and of gate and up, to reduce the number of matrix
+            # products. In small models, a call takes longer than its arithmetic.
             take(f"{layer}.qkv", *(f"{attention}.{part}_proj" for part in "qkv"))
             take(f"{layer}.gate_up", f"{mlp}.gate_proj", f"{mlp}.up_proj")
             take(f"{layer}.o", f"{attention}.o_proj")
@@ -148,7 +148,7 @@ class Decoder:
             raise UserError(f"tensor {min(unknown)!r}: not supported by the torch engine")
 
     def _is_tied(self, weights: Mapping[str, Tensor]) -> bool:
-        """Whether head and embeddings have equal weights (an adapter may have changed only one)."""
+        """Whether head and embeddings have equal weights. An adapter may have changed only one."""
         if not self.config.tie_word_embeddings:
             return False
         head = weights.get("lm_head.weight")

@@ -25,7 +25,7 @@ class _Row:
 
     Attributes:
         slot: index of the row in the cache.
-        streams: conversation -> key of its random stream.
+        streams: maps each conversation to the key of its random stream.
         queued: the conversations whose current reply is queued.
         cached: tokens whose keys and values are in the cache.
         pending: tokens to process in the next step.
@@ -76,7 +76,7 @@ class TorchEngine:
         self._rows: dict[int, _Row] = {}
         self._active: dict[int, _Row] = {}
         self._texts: dict[int, int] = {}
-        # Rows of new branches until their first step, by (id of the text, length of the prefix).
+        # Maps (text id, prefix length) to the row of a new branch that has not been processed yet.
         self._fresh: dict[tuple[int, int], _Row] = {}
         self._free = list(range(self.capacity))
 
@@ -237,7 +237,7 @@ class TorchEngine:
         return finished
 
     def _follow(self, row: _Row, choices: dict[int, tuple[float, list[int]]]) -> list[Completion]:
-        """Split the row by sampled token; `choices`: token -> (log-prob, conversations)."""
+        """Split the row by sampled token. `choices` maps tokens to (log-prob, conversations)."""
         parts = [row]
         if len(choices) > 1:
             parts += [self._split(row, names) for _, names in list(choices.values())[1:]]
@@ -249,7 +249,7 @@ class TorchEngine:
             part.pending = [token]
             overlong = token != self.end_id and len(part.reply) >= self.sampling.max_tokens
             if overlong and self.embeddings and part.branch is None:
-                # The embedding also averages over the last token. Process this token before
+                # The embedding is a mean that includes the last token, so process this token before
                 # completing the reply.
                 part.cut = True
             elif token == self.end_id or overlong:

@@ -2,12 +2,12 @@
 
 This module is written for vLLM 0.32.0. vLLM runs without a tokenizer, because requests and replies
 are tokens. After every update, the trainer's weights are copied into vLLM's weights in place. LoRA
-adapters are merged into the weights, because vLLM has less than half of the throughput with a
-separate adapter.
+adapters are merged into the weights, because a separate adapter reduces vLLM's throughput by more
+than half.
 
-Tied embeddings are loaded twice, as embeddings and as output projection. vLLM's CPU build packs the
-output projection into its own layout on loading. If the embeddings were tied, vLLM would not repack
-the projection after an update of the embeddings, and would not report an error.
+If the model ties its embeddings to the output projection, vLLM loads them untied, as two separate
+tensors. vLLM's CPU build packs the output projection into its own layout on loading. With tied
+tensors, vLLM would not repack the projection after an update, and would not report an error.
 """
 
 import copy
@@ -39,7 +39,7 @@ _CUT = "length"
 
 
 class VllmEngine:
-    """A `RolloutEngine` based on vLLM. Replies are seeded by random stream and position.
+    """A `RolloutEngine` based on vLLM. A reply's seed is derived from its stream and position.
 
     The engine cannot pool hidden states; assigners compute embeddings with the trainer's model.
     """
@@ -107,7 +107,7 @@ class VllmEngine:
         self._llm.add_request(str(name), tokens_input(list(request.prefix)), parameters)
 
     def release(self, conversation: int) -> None:
-        """Close a conversation; vLLM may keep its cached prefix for other conversations."""
+        """Close a conversation. vLLM may keep the cached prefix for use in other conversations."""
         self._open.remove(conversation)
         self._stop(self._active & {conversation})
 

@@ -166,7 +166,7 @@ class Transformer:
         """Logits after each prompt and after each token of its continuations, [S, N, R, T + 1, V].
 
         Args:
-            read: result of `read` for the prompts under the same weights.
+            read: result of `read` for the prompts, computed with `weights`.
             tails: int64 [S, N, R, T], R continuations of each prompt.
         """
         tail_count, length = tails.shape[2:]
@@ -182,7 +182,7 @@ class Transformer:
         """Logits after the prompts and after each of the M nodes of a tree, [S, N, M + 1, V].
 
         Args:
-            read: result of `read` for the prompts under the same weights.
+            read: result of `read` for the prompts, computed with `weights`.
         """
         first = read.logits.unsqueeze(2)
         if not len(tree.tokens):
@@ -269,8 +269,8 @@ def _attend(queries: Tensor, keys: Tensor, values: Tensor, size: int, tree: Tree
     With `tree`, these T tokens are the nodes of the tree. Each node attends to the tokens before
     the tree, to its ancestors and to itself.
 
-    Keys and values [R, heads, at least size, d] are padded from `size` on. PyTorch's fused kernel
-    is not used, because it is up to twice as slow for such short sequences.
+    Keys and values are [R, heads, L, d]. The positions from `size` to L are padding. PyTorch's
+    fused kernel is not used, because it is up to twice as slow for such short sequences.
     """
     scores = torch.matmul(queries / math.sqrt(queries.shape[-1]), keys.transpose(-1, -2))
     new, width = scores.shape[-2:]

@@ -118,7 +118,7 @@ class OpdSettings(ArmSettings, TransformerSettings):
         )
 
     def unmet(self) -> list[str]:
-        """Describe unmet requirements. If one of them is not allowed, raise ValueError instead."""
+        """Return one message per unmet requirement; raise ValueError if any is not allowed."""
         return [
             note
             for phase in self.phases

@@ -13,7 +13,7 @@ from hgrpo.sandbox.tasks.sequences import SequenceTask
 
 # If there are too many inputs to evaluate all, evaluations use a fixed sample of this size.
 _DRAWN_INPUTS = 256
-# A content token's weight is multiplied by 1 + this value times its id, so that all weights differ.
+# The weight of content token a is multiplied by 1 + _STEP * a, so that all weights differ.
 _STEP = 1e-3
 
 

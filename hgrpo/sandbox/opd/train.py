@@ -28,7 +28,7 @@ class Trainer(PolicyTrainer):
 
     @property
     def evaluates(self) -> bool:
-        """Whether to evaluate before the next step: if scheduled, or at the start of a phase."""
+        """Whether an evaluation is due: on schedule, or because a phase starts."""
         return self.step % self.settings.eval_every == 0 or self.step == self.phase.start
 
     def take_step(self) -> None:

@@ -95,7 +95,7 @@ class Trainer(ArmTrainer):
     def _explore(self, view: View, part: int) -> Columns:
         """Update a policy on its own rollouts. The teacher's rewards are replaced by `lesson`."""
         s = self.settings
-        # Student and teacher share the random stream, so inputs do not depend on who is trained.
+        # Student and teacher use the same random stream, and therefore the same inputs.
         batch = self.sample(view, (self.step, part), s.groups, s.group_size)
         metrics: Columns = {}
         if view == "teacher":

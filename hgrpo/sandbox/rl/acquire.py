@@ -78,7 +78,7 @@ def _compared(settings: RlSettings, rollout: Rollout, uncharged: Tensor) -> Roll
 def _expected(
     settings: RlSettings, task: Task, policy: Policy, weights: Tensor, questions: Questions
 ) -> Tensor | None:
-    """E[R | input] without noise, or None. With `baseline: exact`, it can be a sum over outputs."""
+    """E[R | input] without noise, or None. Outputs are only enumerated if `baseline` is exact."""
     if settings.baseline == "exact":
         return expected_rewards(task, policy, weights, questions)
     return None if settings.reward_noise else task.stated(policy, weights, questions)
@@ -114,8 +114,8 @@ def corrupt(
     - random_reward replaces it by a draw from [0, 1).
     - false_positive_action0 sets it to 1 if a wrong sample contains action 0.
     - false_positive_rare_token sets it to 1 if a wrong sample contains the separator.
-    - spurious_feature sets it to 1 if a wrong sample begins with the first input token (bandits:
-      with action 0).
+    - spurious_feature sets it to 1 if a wrong sample begins with the first input token, or with
+      action 0 if the task is a bandit.
 
     Args:
         draws: uniform [S, N, K, 2]. The first number decides whether noise is applied, and the
@@ -146,7 +146,7 @@ def _marked(mode: str, task: Task, questions: Questions, actions: Tensor) -> Ten
 
 
 def false_rates(rewards: Tensor, clean: Tensor, right: Tensor) -> dict[str, Tensor]:
-    """Shares [S] of wrong samples with raised rewards, and of right samples with lowered rewards.
+    """False positive rate and false negative rate of the noisy rewards, [S] each.
 
     Args:
         right: bool [S, N, K].

@@ -35,8 +35,8 @@ def gradient_columns(trainer: "Trainer", batch: Rollout) -> dict[str, Tensor]:
     - cos_method_exact: cosine with the gradient of -E[R] on the same inputs, if all outputs can be
       enumerated. R is noise-free and includes the task's penalties.
     - true_signal, false_signal: see `_signals`.
-    - mass_*: shares of the norm of the gradient with respect to logits, by terciles of surprisal,
-      by the sign of the advantage (see `token_advantages`), and by position.
+    - mass_*: how the norm of the gradient with respect to logits is distributed over terciles of
+      surprisal, signs of the advantage (see `token_advantages`), and positions.
     """
     weights = trainer.weights.clone().requires_grad_()
     seen = trainer.see(batch, weights)

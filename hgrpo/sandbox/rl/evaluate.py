@@ -16,7 +16,7 @@ from hgrpo.sandbox import draws
 from hgrpo.sandbox.policies import Inputs, Policy, Sampled
 from hgrpo.sandbox.rl.tasks.task import Task, can_list, output_count
 
-# Outputs per forward pass, summed over seeds, so that a pass fits into the CPU cache. The limit is
+# Outputs per forward pass, summed over seeds. A pass must fit into the CPU cache. The limit is
 # higher for enumerated outputs, because they share most of their tokens.
 _DRAWN_AT_ONCE = 1280
 _LISTED_AT_ONCE = 10_000
@@ -58,7 +58,7 @@ class Examiner:
     def examine(self, weights: Tensor, step: int) -> dict[str, Tensor]:
         """Columns of the log, [S] each.
 
-        `entropy` is the mean entropy per token along the greedy output, and `policy_entropy` along
+        `entropy` is the mean entropy per token of greedy outputs, and `policy_entropy` is that of
         sampled outputs. `sequence_entropy` is the entropy of a whole output. `sep_probability` is
         the mean probability of the separator along sampled outputs. `kl_from_init` is the KL
         divergence of whole outputs from the initial policy. Entropies and the KL are in nats.
@@ -105,7 +105,7 @@ class Examiner:
         return self._of_first(self.questions(0).inputs)
 
     def _of_first(self, inputs: Tensor) -> list[Inputs]:
-        """The initial policy's log-probs if outputs are enumerated, else its results of `read`."""
+        """Log-probs of the initial policy if outputs are enumerated, else the result of `read`."""
         parts = self._parts(inputs)
         if self.lists_outputs:
             return [torch.cat([self.policy.listed(self.first, some).table for (some,) in parts], 1)]

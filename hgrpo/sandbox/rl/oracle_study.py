@@ -82,7 +82,7 @@ def projections(trainer: Trainer, batch: Rollout) -> Tensor:
 
 
 def correlations(rows: Sequence[Row]) -> list[Row]:
-    """Pearson correlation of delight with both projections, for each step and seed."""
+    """Pearson correlations of delight with each type of projection, for each step and seed."""
     lines = []
     for step, seed in dict.fromkeys((row["step"], row["seed"]) for row in rows):
         samples = [row for row in rows if (row["step"], row["seed"]) == (step, seed)]

@@ -168,7 +168,7 @@ class RlSettings(RunSettings, TransformerSettings):
         return self.rule.grouped or (self.grouped and not self.rule.candidates)
 
     def unmet(self) -> list[str]:
-        """Messages about unmet requirements that are allowed; raise ValueError for all others."""
+        """Return one message per unmet requirement; raise ValueError if any is not allowed."""
         notes = super().unmet()
         if self.delay >= self.num_steps:
             line = f"delay {self.delay} has no effect, because num_steps is {self.num_steps}"

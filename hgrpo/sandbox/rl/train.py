@@ -79,7 +79,7 @@ class Trainer(PolicyTrainer):
         self.step += 1
 
     def examine(self) -> Columns:
-        """Evaluation columns, costs so far, and the step at which each seed stopped (or -1)."""
+        """Evaluation columns, costs so far, and each seed's last step (-1 while it is active)."""
         s = self.settings
         sampled = s.batch_size * torch.where(self.stopped < 0, self.step, self.stopped + 1)
         calls = s.group_size * self.task.horizon if self.rule.candidates else 1

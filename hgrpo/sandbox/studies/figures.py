@@ -73,7 +73,7 @@ def _curves(study: str, spec: FigureSpec, arms: Mapping[str, ArmRows]) -> Drawin
 
 
 def _run(rows: pd.DataFrame, x: str, column: str) -> pd.DataFrame:
-    """Points of a curve over a run: one row per seed and evaluation that logs `x` and `column`.
+    """Points of a curve over a run. A row is an evaluation of one seed that logs `x` and `column`.
 
     The columns are seed, place (index of the evaluation within the seed), x and value.
     """
@@ -203,7 +203,7 @@ def write_figures(
     settings: Mapping[str, Mapping[str, Any]],
     target: Path,
 ) -> None:
-    """Write the study's figures, each with its CSV, and their index.
+    """Write each figure of the study with a CSV file of its data, and write an index of figures.
 
     Args:
         settings: maps the label of each arm to its settings.

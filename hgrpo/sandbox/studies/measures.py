@@ -16,8 +16,8 @@ class Measured:
 
     If the metric is a time to a threshold, `reached` [S] is True for seeds that reached the
     threshold. For other seeds, `values` contains the time of the seed's last evaluation, or inf if
-    the seed's training stopped early, so that it never reaches the threshold. `end` is the last
-    time of any seed. For all other metrics, `reached` is True for every seed.
+    the training of the seed stopped early, so that the seed never reaches the threshold. `end` is
+    the last time of any seed. For all other metrics, `reached` is True for every seed.
     """
 
     values: np.ndarray
@@ -60,7 +60,7 @@ def measure(rows: pd.DataFrame, metric: Metric, arm: str) -> Measured:
 
 
 def horizon(*arms: Measured) -> float:
-    """Latest time at which we know of every seed whether the threshold has been reached.
+    """Latest time at which it is known, for every seed, whether the threshold has been reached.
 
     The result is inf if all seeds have reached the threshold.
     """

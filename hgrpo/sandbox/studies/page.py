@@ -1,4 +1,4 @@
-"""The page of all studies: first the original's conclusions with verdicts, then each study."""
+"""The page of all studies, which begins with verdicts on the original's conclusions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ def read_report(name: str, study: SandboxStudy, folder: Path) -> StudyReport:
 
 
 def render(reports: Sequence[StudyReport], tiny: bool = False) -> str:
-    """Render the page as HTML; equal inputs give equal text.
+    """Render the page as HTML. The output is deterministic.
 
     Args:
         tiny: whether to add a warning that the runs were too short to be meaningful.
@@ -119,7 +119,7 @@ def metric_in_words(metric: Metric) -> str:
 
 
 def number(value: float) -> str:
-    """Format with three significant digits, or as an integer from 1000 on; a dash if missing."""
+    """Format with three significant digits, or as an integer if at least 1000. NaN is a dash."""
     return _digits(value, "")
 
 

@@ -20,7 +20,7 @@ from hgrpo.sandbox.studies.study import Metric, Pair, SandboxStudy
 
 # Costs of an arm per seed, if logged.
 COSTS = ("rollouts", "verifier_calls", "tokens", "updates", "kl_from_init")
-# Mark a mean that differs from the original's mean by more than this number of the original's
+# A mean is marked if its difference from the published mean exceeds this number of published
 # standard deviations.
 FAR = 3.0
 _REPLICATES = 10_000
@@ -94,7 +94,7 @@ def arm_table(
 
 
 def _distance(mean: float, published: float, deviation: float | None) -> float:
-    """Difference from the original's mean in standard deviations of the original; NaN if unknown.
+    """Difference from the published mean, divided by the published deviation; NaN if unknown.
 
     The original printed four decimals. If the printed deviation is 0, the result is 0 if both means
     would be printed identically, and infinite otherwise.
@@ -210,11 +210,11 @@ def _compared(
 def _difference(
     rows: Mapping[str, pd.DataFrame], pair: Pair, metric: Metric
 ) -> tuple[np.ndarray, float]:
-    """Value of `arm` minus `against` for each seed, [S], and the share of seeds without a time.
+    """Return `arm` minus `against` for each seed, [S], and the share of seeds without a time.
 
-    Times to a threshold and a number in `against` are cut off at a common horizon. Two seeds that
-    never reach the threshold therefore differ by 0. The share is the fraction of seeds that do not
-    reach the threshold, and 0 for metrics without a threshold.
+    Times to a threshold, or a number given as `against`, are cut off at a common horizon. Two seeds
+    that never reach the threshold therefore differ by 0. The share is the fraction of seeds that do
+    not reach the threshold, and 0 for metrics without a threshold.
     """
     mine = measure(rows[pair.arm], metric, pair.arm)
     if isinstance(pair.against, float):
@@ -257,7 +257,7 @@ def _verdict(line: Mapping[str, object], metric: Metric) -> str:
 
 
 def _claim(line: Mapping[str, object]) -> str:
-    """Whether the original's conclusion on this pair `holds`, `fails` or is `open`; "" if none."""
+    """Return "holds", "fails" or "open" for the original conclusion `said`; "" without one."""
     if not line["said"]:
         return ""
     if line["verdict"] == line["said"]:

@@ -56,7 +56,7 @@ class Metric(Strict):
 
     @property
     def verdicts(self) -> list[str]:
-        """The possible verdicts except undecided ones; `equivalent` requires a margin."""
+        """The possible decisive verdicts; "equivalent" only if the metric has a margin."""
         differ = ["higher", "lower"] if self.better == "neither" else ["better", "worse"]
         return [*differ, *(["equivalent"] if self.margin else [])]
 
@@ -158,7 +158,7 @@ class FigureSpec(Strict):
 
 
 class Inference(Strict):
-    """A conclusion of the original sandbox, which is tested by the study's pairs with `said`."""
+    """A conclusion of the original sandbox. The study's pairs with the key `said` test it."""
 
     number: int = Field(ge=1)
     said: str

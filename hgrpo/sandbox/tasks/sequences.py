@@ -26,7 +26,7 @@ _DRAWN = 1000
 
 @dataclass(frozen=True)
 class SequenceTask:
-    """The task `name`, one of REVERSALS or CHAINS, with outputs of `horizon` tokens.
+    """The task `name` from REVERSALS or CHAINS, with outputs of `horizon` tokens.
 
     In masked_reversal, only the last `score_len` positions are rewarded. If `binary` is set, a
     reversal is rewarded only if it is entirely right.

@@ -37,7 +37,7 @@ class Examiner:
     task: ParetoFront
     policy: SetPolicy
     seeds: Sequence[int]
-    # Whether columns of the original sandbox are estimated from samples instead of exact.
+    # Whether columns of the original sandbox are estimated from samples, not computed exactly.
     samples: bool = False
 
     @torch.no_grad()
@@ -48,8 +48,8 @@ class Examiner:
         rewards. Metrics `*_at_k` are computed for k answers, which may come from several sets.
         `best_at_k` is the best reward among them under the gold weights. `hypervolume_at_k`,
         `worst_regret_at_k` and `coverage_at_k` are defined in `set_metrics`. `pool_diversity_l1` is
-        the mean distance between two answers of the same set, and `across_diversity_l1` between
-        answers of different sets. `entropy` is averaged over slots, in nats.
+        the mean distance between two answers of the same set, and `across_diversity_l1` is the mean
+        distance between answers of different sets. `entropy` is averaged over slots, in nats.
         """
         table = self.policy.slot_table(weights)
         chances = table.double().exp()

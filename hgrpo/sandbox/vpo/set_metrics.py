@@ -26,7 +26,7 @@ def hypervolume(vectors: Tensor) -> Tensor:
 
 
 def worst_regret(vectors: Tensor, available: Tensor) -> Tensor:
-    """Maximum over w of the best w . r of all answers minus the best w . r in the set, float [...].
+    """Maximum regret over w: best w . r of all answers, minus the best in the set, float [...].
 
     The difference is piecewise linear in w. Its slope only changes at weights where two answers
     tie, so the maximum is at one of these weights or at an end of the range.

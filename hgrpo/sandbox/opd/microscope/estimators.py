@@ -39,7 +39,7 @@ class Estimator:
 
 
 def sequence_pg(seen: Seen) -> Tensor:
-    """Policy gradient with the reward-to-go of each token, summed over tokens."""
+    """Policy gradient, summed over tokens. Each token is weighted by its reward-to-go."""
     return _summed(seen, policy_gradient(seen.logprobs, rewards_to_go(_rewards(seen))))
 
 
@@ -51,8 +51,8 @@ def sequence_pg_loo(seen: Seen) -> Tensor:
 def sequence_exact_rewards(seen: Seen) -> Tensor:
     """Exact gradient of the KL at each prefix, plus a policy gradient for the KL at later prefixes.
 
-    The reward of a token in the policy gradient is the negative sum of the exact KLs at later
-    prefixes, after subtraction of the mean. Only the prefixes are sampled.
+    In the policy gradient, the reward of a token is the negative sum of the exact KLs at later
+    prefixes, with a leave-one-out baseline. Only the prefixes are sampled.
     """
     exact = reverse_kl(seen.table, teacher_of(seen))
     later = rewards_to_go(exact.detach()) - exact.detach()

@@ -1,4 +1,4 @@
-"""Computes gradients at fixed weights: the estimators' gradients on batches, and exact ones."""
+"""Computes exact gradients, and the estimators' gradients on batches, at fixed weights."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -20,7 +20,7 @@ from hgrpo.sandbox.opd.microscope.settings import MicroscopeSettings
 from hgrpo.sandbox.opd.tasks import DistillTask
 from hgrpo.sandbox.policies import Policy, SequencePolicy
 
-# Factor by which batches used to estimate the exact gradient are larger than other batches.
+# If the exact gradient must be estimated, batches for its estimate are larger by this factor.
 _LARGER = 8
 
 Row = dict[str, float | int | str]
@@ -112,7 +112,7 @@ def scatter(each: Tensor) -> float:
 
 
 def original(losses: Tensor, each: Tensor, direction: Tensor) -> dict[str, float]:
-    """Mean and spread of losses, projected gradients and norms, as in the original sandbox."""
+    """Statistics of losses, projected gradients and norms, as in the original sandbox."""
     projections, norms = each @ direction, each.norm(dim=1)
     return {
         "loss_mean": float(losses.mean()),
@@ -131,7 +131,7 @@ def against(
     """Compare the gradients [C, P] of C batches with the exact gradient [P] of each objective.
 
     - relative_variance: trace of the covariance, divided by the squared norm of the exact gradient.
-      It is the same for losses that are sums and for losses that are means over tokens.
+      It does not depend on whether a loss is the sum or the mean over tokens.
     - bias: distance of the mean gradient from the exact gradient, divided by the norm of the exact
       gradient; `bias_noise` is its expected value for an unbiased estimator.
     - cosine: cosine similarity of a batch's gradient and the exact gradient, averaged over batches.

@@ -1,1 +1,1 @@
-"""Tasks for `rl`: bandits with one action, and short output sequences of which one is right."""
+"""Tasks for `rl`: bandits with one action, and short sequences with one right output per input."""

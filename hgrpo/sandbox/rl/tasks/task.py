@@ -11,7 +11,7 @@ from hgrpo.sandbox.policies import Policy, Sampled
 from hgrpo.sandbox.rl.settings import MOST_OUTPUTS, RlSettings
 from hgrpo.sandbox.tasks import REVERSALS
 
-# Number of outputs per forward pass, summed over seeds. Larger passes are slower (memory access).
+# Number of outputs per forward pass, summed over seeds. Memory access slows down larger passes.
 _AT_ONCE = 2_000
 
 
@@ -64,7 +64,7 @@ class Task(Protocol):
 
 
 class Bandit:
-    """A task in which an output is a single action. The reward is 1 if it is right, and else 0."""
+    """A task in which an output is a single action. The reward is 1 for a right action, else 0."""
 
     horizon = 1
     separator = None
