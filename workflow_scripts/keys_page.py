@@ -41,8 +41,8 @@ Every key of the files in `configs/`. `make schema` writes this page from the co
 """
 _FILES = {
     "Study": "`configs/studies/<name>.yaml`. [studies.md](studies.md) lists the studies.",
-    "Method": "`configs/methods/<name>.yaml`, or changes to such a file, under `variants` in a "
-    "study. [methods.md](methods.md) explains them. A kind of credit without keys has no table.",
+    "Method": "Keys of `configs/methods/<name>.yaml`. In a study, `variants` overrides them. "
+    "[methods.md](methods.md) explains the methods. Kinds of credit without keys are not listed.",
     "Model": "`configs/models/<name>.yaml`. [models.md](models.md) explains the models.",
     "Environment": "`configs/envs/<name>.yaml` with `name: {}`.",
 }

@@ -34,9 +34,9 @@ class Settings(AlterableSettings):
 
     @property
     def correlation_with_oracle(self) -> float | None:  # type: ignore[override]
-        """The setting `correlation`, 0 for shuffled credit, or None for flipped credit.
+        """Correlation with unaltered Oracle: 0 if shuffled, None if flipped, else the setting.
 
-        Comparisons of credit by correlation exclude flipped credit, because it is always harmful.
+        None excludes flipped credit, which is always harmful, from comparisons by correlation.
         """
         if self.flipped:
             return None

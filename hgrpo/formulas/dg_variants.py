@@ -70,7 +70,7 @@ def entropy_guard(logprobs: Tensor, advantages: Tensor, actions: int, strength: 
 class DGEntropyGuard(Gate):
     """DG with smaller weights for likely tokens with a positive advantage.
 
-    The factor comes from the original sandbox. It depends on the sampled token's probability only.
+    The factor that reduces a weight depends only on the probability of the sampled token.
     """
 
     strength: float = Field(
@@ -275,7 +275,7 @@ class Correction(Gate):
 
 
 class SelfDistillDG(Correction):
-    """DG on the correctness of each single token, plus a cross-entropy weighted by the same gates.
+    """DG with an advantage per token, its correctness, plus a cross-entropy with the same gates.
 
     Advantages and cross-entropy come from the original sandbox. The targets of the cross-entropy
     are the correct answers, not answers corrected by a model.

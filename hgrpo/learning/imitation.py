@@ -118,7 +118,8 @@ class _Imitator:
         total, gradients = 0.0, [None] * len(parameters)
         for part in parts:
             loss = -self._logprobs(part).sum() / tokens
-            # `backward` would add the gradients of parallel parts to the same `grad`.
+            # Threads compute parts of the batch at the same time. `backward` would add all their
+            # gradients to the same `grad`.
             of_part = torch.autograd.grad(loss, parameters, allow_unused=True)
             gradients = list(map(_added, gradients, of_part))
             total += float(loss.detach())

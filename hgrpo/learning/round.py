@@ -118,7 +118,7 @@ class Round:
         diagnostics = self._update(played, advantages, chosen, step)
         elapsed = time.perf_counter() - began
         self.rows.append(
-            # The assigner's columns come first. Log columns with the same name replace them.
+            # If a column of the assigner has the name of a column of the log, the log's value is written.
             reported
             | {"step": step, "round": self.id.index}
             | rollout_row(played)

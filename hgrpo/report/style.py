@@ -104,7 +104,7 @@ def notice(text: str, height: float = 1.1) -> Figure:
 
 
 def write(figure: Figure, path: Path, salt: str, rc: Mapping = RC, **options: object) -> None:
-    """Write a figure as SVG or PDF, by suffix; byte-identical for the same figure and salt."""
+    """Write a figure as SVG or PDF. The same figure and `salt` give the same bytes."""
     date = "Date" if path.suffix == ".svg" else "CreationDate"
     with matplotlib.rc_context({"svg.hashsalt": salt, **rc}):
         figure.savefig(path, metadata={date: None, "Creator": None}, **options)

@@ -92,7 +92,7 @@ class Branching:
             trunk.shared = holds and trunk.left > 1
 
     def admit(self, start: Start, playing: int) -> bool:
-        """Whether the engine can start an episode while `playing` other episodes are running.
+        """Whether the engine has a slot for another episode; `playing` episodes are running.
 
         A cached text takes one slot, and cached texts may take at most half of all slots. If a text
         does not fit even though no other episode is running, its episodes do not share it.

@@ -54,7 +54,7 @@ class Update:
 
 
 class Learner:
-    """Weights [S, P] of stacked seeds, each with separate gradient clipping and Adam moments.
+    """Weights [S, P] of S runs with different seeds, with separate clipping and Adam moments.
 
     `updates` counts the updates of each seed, int64 [S].
     """

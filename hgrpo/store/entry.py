@@ -28,7 +28,8 @@ from hgrpo.store.plan import KEY, MADE, STORE, Plan, Planned, flat
 JOB_FILE, PLAN = "job.json", "plan.json"
 # The parts of a record that are hashed into the key.
 HASHED = ("stage", "settings", "code", "user_files", "job", "inputs")
-# Index of finished jobs, with one file per job. The file's name is the result of `contents`.
+# Index of finished jobs, with one file per job. The name of the file is the hash that the function
+# `contents` returns.
 _SAME = STORE / "same"
 _Hash = Annotated[str, StringConstraints(pattern=f"^{KEY}$")]
 

@@ -137,9 +137,9 @@ def _disk(study: Study, folder: Path) -> Finding:
 def one_step(study: Study) -> list[str]:
     """Assignments KEY=VALUE for the shortest run that executes all stages of the study.
 
-    The run includes all untrained arms, the reference, the first arm whose credit is fitted between
-    rounds, and all arms whose credit calls an external service. It has two rounds if it includes
-    such a fitted arm, because no fit follows the last round. Other overrides are kept.
+    The run includes all untrained arms, the reference, the first arm with a credit model fitted
+    between rounds, and all arms that call an external service. With a fitted credit model, the run
+    has two rounds, because no fit follows the last round. Other overrides are kept.
     """
     untrained = [name for name, arm in study.methods.items() if not arm.train]
     fitted = [name for name, arm in study.methods.items() if arm.credit.declared.fits]

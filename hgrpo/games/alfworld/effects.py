@@ -1,6 +1,6 @@
 """Compiles the effects of actions into functions that change facts.
 
-Texts can use negated predicates, such as `not_p`. The fact `not_p(x)` is added when p(x) is
+Conditions can contain negated predicates, such as `not_p`. The fact `not_p(x)` is added when p(x) is
 deleted, and deleted when p(x) is added.
 """
 

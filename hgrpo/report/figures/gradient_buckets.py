@@ -56,7 +56,7 @@ _Panel = tuple[str, Callable[[Axes, pd.DataFrame, str], None]]
 def policy_figures(of: Measured) -> list[Drawing]:
     """The figures `summary`, `plots`, `loss_plots`, `reward_std` and `normed_grads` of a policy.
 
-    Each has a row for all groups and a row for groups after the filter.
+    Each figure has two rows of axes: for all groups, and for the groups that pass the filter.
     """
     rows = of.buckets[of.buckets["bucket"] != ALL].copy()
     rows["weighted"] = rows["coefficient"] * rows["corrected"]

@@ -56,7 +56,7 @@ def smoothed(actions: int, epsilon: float) -> Tensor:
 
 
 def graded(content: int, actions: int, temperature: float, special: float) -> Tensor:
-    """Probabilities that decrease with the circular distance from the right content token.
+    """Probabilities that decrease with the circular distance from the correct content token.
 
     The weight of content token a at distance d is exp(-d / temperature) (1 + 0.001 a). Tokens that
     are not content have the weight `special`.
