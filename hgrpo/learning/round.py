@@ -118,7 +118,7 @@ class Round:
         diagnostics = self._update(played, advantages, chosen, step)
         elapsed = time.perf_counter() - began
         self.rows.append(
-            # If a column of the assigner has the name of a column of the log, the log's value is written.
+            # A column of the log replaces a column of the assigner with the same name.
             reported
             | {"step": step, "round": self.id.index}
             | rollout_row(played)
@@ -161,8 +161,8 @@ class Round:
             groups += batch
             credits = self._credit(batch)
             if step == 0 and len(groups) == len(batch) and self.second and self.learner.ranks.first:
-                # Recompute the credit of the last group with nonzero credit. It would differ if the
-                # assigner's state depended on earlier groups.
+                # Recompute the credit of the last group with nonzero credit. A different result
+                # means that the assigner's state depends on earlier groups.
                 living = [k for k, rows in enumerate(credits) if any(map(np.any, rows))] or [0]
                 again = self.second, batch[living[-1]], credits[living[-1]]
                 synced["order_dependent_credit"] = is_order_dependent(*again)

@@ -64,8 +64,8 @@ def generate(
             for attempt in count():
                 if attempt == _TRIES:
                     raise UserError(
-                        f"panels.{split}: found {number} levels, but {_TRIES} further draws gave no new "
-                        f"level of {band[0]} to {band[-1]} actions; use larger rooms or smaller panels"
+                        f"panels.{split}: found {number} levels, but no new level of {band[0]} to "
+                        f"{band[-1]} actions in {_TRIES} draws; use larger rooms or smaller panels"
                     )
                 rng = streams.generator("sokoban-level", seed, split, number, attempt)
                 drawn = _draw(config, band, rng)

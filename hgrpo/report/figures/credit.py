@@ -17,8 +17,8 @@ _TITLE = 130  # maximum length of a title in characters; longer goals are trunca
 POSITIVE, NEGATIVE = "#3a86c8", "#e07b00"
 LONGEST = 16  # maximum number of turns for a legible plot
 COLOURS = LinearSegmentedColormap.from_list("credit", [NEGATIVE, PAPER, POSITIVE])
-# With more columns than `MOST_NUMBERED`, cells have no numbers. With more columns than
-# `MOST_ABREAST`, column names are not horizontal.
+# Cells show numbers only if there are at most `MOST_NUMBERED` columns. Column names are horizontal
+# only if there are at most `MOST_ABREAST` columns.
 MOST_NUMBERED, MOST_ABREAST = 6, 4
 # Cells stay light in the dark theme, so their text must stay dark. Unlike INK and MUTED, these
 # colours are not replaced by the theme.
