@@ -149,7 +149,7 @@ def strips(
         _strip(ax, picture, list(labels), numbered)
         size, rotation = 8 if numbered else 6.5, 0 if abreast else 90
         ax.set_xticks(np.arange(len(names)) + 0.5, names, fontsize=size, rotation=rotation)
-        # Right-aligned, so that a long goal can extend to the left, above the actions.
+        # Align titles right, so that a long goal can extend to the left, above the actions.
         short = shorten(title, _TITLE, placeholder=" ...")
         ax.set_title(wrap(short, 46), fontsize=9, loc="right")
     return figure

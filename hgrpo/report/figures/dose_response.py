@@ -16,7 +16,7 @@ from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_phrase, thres
 from hgrpo.report.style import MUTED, Drawing
 from hgrpo.report.words import if_several, percent
 
-# Horizontal width over which the points of an arm's runs are spread, as a fraction of the axis.
+# The points of an arm's runs are spread over this fraction of the range of correlations.
 _BREADTH = 0.09
 # Column of times -> label.
 _UNITS = {"steps": "Steps", "value": "Trajectories"}
