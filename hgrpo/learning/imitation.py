@@ -103,7 +103,7 @@ class _Imitator:
         """
         shares = _CPU_SHARES if self.policy.device.type == "cpu" else 1
         lengths = [len(example.token_ids) for example in examples]
-        # Each part has a micro-batch in memory at the same time, so micro-batches must be smaller.
+        # All parts have a micro-batch in memory at the same time, so micro-batches must be smaller.
         parts = micro_batches(lengths, self.settings.microbatch_tokens // shares)
         chosen = [[examples[i] for i in part] for part in parts]
         return list(

@@ -66,7 +66,7 @@ def _write_truth(
     labels: Mapping[str, str],
     folder: Path,
 ) -> list[Drawing]:
-    # This import is local, because it imports torch. Some computations of credit do not need torch.
+    # This import is local, because it loads torch, which some computations of credit do not need.
     from hgrpo.evaluation.truth.methods import truth_tables
 
     parts = [truth_tables(each, updates, labels) for each in played]
@@ -89,7 +89,7 @@ def _write_truth(
 def _advantages(
     played: Played, updates: Mapping[str, ArmUpdate], labels: Mapping[str, str]
 ) -> dict[str, np.ndarray]:
-    # This import is local, because it imports torch. Some computations of credit do not need torch.
+    # This import is local, because it loads torch, which some computations of credit do not need.
     from hgrpo.evaluation.truth.update import update_advantages
 
     named, credits = played.rollouts.named, _by_method(played.plan, labels)

@@ -86,8 +86,7 @@ def render(page: Page) -> str:
         "temperature": words.temperature_name,
         "amount": amount,
         "measure": lambda score: MEASURES[score].name,
-        # x-coordinate of a difference, in pixels. A plot is 150 pixels wide, with margins of 6
-        # pixels.
+        # The x-coordinate of a difference, in pixels. The plot is 150 wide and has margins of 6.
         "place": lambda value: round(75 + 69 * max(-1.0, min(1.0, value / limit)), 2),
     }
     truth = truth_tables(page.truth)

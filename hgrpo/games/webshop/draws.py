@@ -7,7 +7,7 @@ from hgrpo.games import streams
 
 Item = TypeVar("Item")
 
-# Numbers per call to NumPy. Drawing 48 takes about as long as the overhead of the call.
+# Number of draws per call to NumPy. 48 draws take about as long as the overhead of the call.
 _STOCK = 48
 
 
