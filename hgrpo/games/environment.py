@@ -159,7 +159,7 @@ class Environment(ABC):
 
     # The pydantic model for the environment's settings (files in configs/envs).
     Settings: ClassVar[type[EnvSettings]]
-    # How a tiny model's tokenizer splits this environment's text.
+    # Rules by which the tokenizer of a tiny model splits this environment's text.
     cut: ClassVar[Cut] = PLAIN
     # Python packages whose versions are recorded in a result's provenance.
     packages: ClassVar[tuple[str, ...]] = ()

@@ -118,7 +118,7 @@ class Round:
         diagnostics = self._update(played, advantages, chosen, step)
         elapsed = time.perf_counter() - began
         self.rows.append(
-            # A column of the log replaces a column of the assigner with the same name.
+            # Columns of the assigner must not replace columns of the log that have the same name.
             reported
             | {"step": step, "round": self.id.index}
             | rollout_row(played)

@@ -42,7 +42,7 @@ def dose_response(comparison: Comparison, arms: Arms, doses: Mapping[str, float]
     _draw(first, table[table["measure"] == ENDPOINT], "value", arms, doses)
     _title(first, f"Test: {endpoint_phrase(comparison)}")
     style.percent_axis(first.yaxis, MEASURES[score].unit)
-    # The limits include all runs and therefore all means, but possibly not all intervals.
+    # The vertical axis includes all runs and therefore all means, but possibly not all intervals.
     slowest = times.loc[times["seed"].notna(), unit].max()
     for ax, level in zip(others, levels, strict=False):
         _draw(ax, times[times["threshold"] == level], unit, arms, doses)
