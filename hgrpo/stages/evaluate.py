@@ -106,7 +106,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     ]
     # Create the output folder before the evaluation, so that an error is raised early.
     with atomic_folder(paths.out) as out:
-        # An engine that does not use exactly the saved weights is checked with a trainable policy.
+        # If the engine may alter the saved weights, `check_sync` requires a trainable policy.
         load_weights = load_player if settings.engine.engine.plays_saved_weights else load_policy
         policy = load_weights(settings.model, open_base(paths.base), paths.policy)
         capacity = min(evaluation.in_flight, max(len(tasks) for _, tasks, _ in plan))
@@ -170,7 +170,7 @@ def _play(
             groups = collector.collect(tasks, 1, stream, lambda: bar.update())
             if panel == "test" and temperature == 0:
                 won = sum(trajectory.success for (trajectory,) in groups)
-                # Show this success rate in the monitor before the evaluation at other temperatures ends.
+                # The monitor shows this success rate before the whole evaluation ends.
                 bar.set_postfix(test=f"{won / len(groups):.3f}")
             head = {"method": job.method, "seed": job.seed, "round": job.round, "panel": panel}
             head["temperature"] = float(temperature)

@@ -121,7 +121,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 def _check(row: Mapping, train: Collection[tuple[str, str]]) -> None:
     actions, where = row["actions"], f"demonstration of task {row['task_id']}"
     if (row["task_id"], row["content_hash"]) not in train:
-        raise UserError(f"{where}: the panel train has no task with this id and content_hash")
+        raise UserError(f"{where}: the panel `train` has no task with this id and content_hash")
     if row["n_turns"] != len(actions) or len(row["observations"]) != len(actions) + 1:
         raise UserError(
             f"{where}: n_turns is {row['n_turns']}, with {len(actions)} actions and "
