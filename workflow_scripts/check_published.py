@@ -28,7 +28,7 @@ GIVEN = {evidence.TUNING, *evidence.FILES}
 OF_GAMES = ("verdict_before", "standard_error_before")
 # Maps each score to the column of seeds.csv that contains this score after the last round.
 LAST = {"success": "success", "return": "mean_return"}
-# Tolerances for rounding errors, because the order of summation differs between machines.
+# Numbers may differ by rounding errors, because machines add numbers in different orders.
 CLOSE = {"rtol": 1e-6, "atol": 1e-9, "equal_nan": True}
 
 

@@ -36,7 +36,7 @@ _BYTES_PER_BASE_WEIGHT = 4
 # All conversations are assumed to have the maximum length.
 _BYTES_PER_TOKEN = 2
 _LONGEST = 8192  # tokens of a conversation if the model's file does not set `max_length`
-# Inputs plus outputs of a LoRA target module, in units of the hidden size.
+# Number of inputs plus outputs of a LoRA target module, divided by the hidden size.
 _ATTENTION = dict.fromkeys(("q_proj", "k_proj", "v_proj", "o_proj"), 2)
 _FEED_FORWARD = 7
 # Upper bound on width * layers / sqrt(parameters), which is between 0.9 and 1.5 for SmolLM2-135M
