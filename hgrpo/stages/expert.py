@@ -125,8 +125,8 @@ def _check(row: Mapping, train: Collection[tuple[str, str]]) -> None:
     if row["n_turns"] != len(actions) or len(row["observations"]) != len(actions) + 1:
         raise UserError(
             f"{where}: n_turns is {row['n_turns']}, with {len(actions)} actions and "
-            f"{len(row['observations'])} observations; expected n_turns actions and one more "
-            "observation"
+            f"{len(row['observations'])} observations; expected n_turns actions and n_turns + 1 "
+            "observations"
         )
     if not all(isinstance(action, str) and action.strip() for action in actions):
         raise UserError(f"{where}: an action is empty or not a string")
@@ -208,7 +208,7 @@ def _mean(values: list) -> float:
 
 
 def _show_success(title: str, table: dict[str, dict], env: EnvSettings) -> None:
-    print(f"{title}: success within {env.turn_cap} and {env.expert.turn_cap} turns, and mean score")
+    print(f"{title}: success within {env.turn_cap} and {env.expert.turn_cap} turns; mean score")
     for name, row in table.items():
         print(
             f"  {name:<32}{row['at_turn_cap']:.3f}  {row['at_expert_cap']:.3f}"

@@ -36,7 +36,7 @@ _UNREAD_BY = {
     "figures": {"question", "inference", "pairs", "identical", "published", "also"},
     "page": {"figures"},
 }
-# Modules that register experiments. Jobs for tables and figures only import these modules.
+# These modules register experiments. The code hash of jobs other than runs excludes them.
 _REGISTRIES = (f"{_STUDIES}.pieces", f"{_STUDIES}.training")
 
 
