@@ -33,7 +33,7 @@ def arms_of_axes(
         if study.is_file():
             raise UserError(
                 f"{where}: axes.{axis}: its target {target(axis)!r} is also the name of the "
-                    f"study {study}; rename the axis"
+                f"study {study}; rename the axis"
             )
         for value in settings.values:
             name, text = arm_name(axis, value), as_text(value)

@@ -25,7 +25,7 @@ from hgrpo.sandbox.rl.tasks.task import Bandit
 _CLASSES = 10
 _TEST_EVERY = 5
 _ARRAYS = ("x_train", "y_train", "x_test", "y_test")
-# Exceptions that NumPy may raise if the file is damaged, truncated or of the wrong kind.
+# Exceptions that are raised if the file is damaged, truncated or of the wrong kind.
 _DAMAGED = (KeyError, ValueError, TypeError, EOFError, OSError, zipfile.BadZipFile, zlib.error)
 
 
