@@ -292,9 +292,9 @@ def _page(
     lines = [
         "# Benchmarks",
         "",
-        "`make bench` writes this page. The two sides of a row ran alternately on the same machine",
-        "with one thread, and the ratio is the median over pairs of runs. Compare ratios, not",
-        "absolute numbers, because machines and their load differ.",
+        "`make bench` writes this page. In each row, the baseline and our code ran alternately on",
+        "the same machine with one thread, and the ratio is the median over pairs of runs. Compare",
+        "ratios, not absolute numbers, because machines and their load differ.",
         "",
         "Two baselines did not run alternately with our code:",
         "",

@@ -160,10 +160,10 @@ def _alone(row: Mapping[str, Any]) -> str:
     if row["kind"] == "identical":
         return f"`{row['arm']}` and `{row['against']}` differ only by rounding: {difference}."
     luck = (
-        "" if row["lower"] <= 0 <= row["upper"] else "; by chance 5 % of such intervals exclude 0"
+        "" if row["lower"] <= 0 <= row["upper"] else " By chance, 5 % of such intervals exclude 0."
     )
     arm = row["against"]
-    return f"`{arm}` with other seeds minus `{arm}`, not paired: {difference}{luck}."
+    return f"`{arm}` with other seeds minus `{arm}`, not paired: {difference}.{luck}"
 
 
 def matrix(study: SandboxStudy, arms: pd.DataFrame) -> str:
@@ -182,13 +182,13 @@ def matrix(study: SandboxStudy, arms: pd.DataFrame) -> str:
 
 
 _TOO_LOW = (
-    "≥: some seeds do not reach the threshold. They are counted with the length of the run, so the "
-    "mean time is a lower bound."
+    "≥ marks a mean over seeds of which some did not reach the threshold. Such a seed is counted "
+    "with the length of the run, so the mean time is a lower bound."
 )
 _NOTE = (
-    "In brackets: the original's mean ± standard deviation over three seeds. * marks a mean that "
-    f"differs from the original's by more than {FAR:g} of its standard deviations; p is that of "
-    "Welch's test, without correction."
+    "Numbers in brackets are the original's means ± standard deviations over three seeds. * marks "
+    f"a difference from the original's mean of more than {FAR:g} of the original's standard "
+    "deviations. p is the p-value of Welch's test, without correction."
 )
 
 
