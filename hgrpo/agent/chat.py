@@ -8,7 +8,7 @@ from hgrpo.agent.conversation import Replies
 from hgrpo.agent.template import ChatTemplate, Pieces, first_difference, together
 from hgrpo.errors import UserError
 
-# A trial conversation. Tokenising it as a whole and turn by turn must give the same tokens.
+# Conversation for a check: tokenising it as a whole must give the same tokens as turn by turn.
 _TRIAL = (
     ("\n a hall ", "a door 12\n\n", "  the coin's"),
     ("go to door 1", "open door 12", "think: it's there"),
@@ -45,8 +45,8 @@ class ChatConversation(Replies):
         if not closing or not self._pieces.tail.startswith(closing[0]):
             raise UserError(
                 f"{template.path}: the template puts {self._pieces.answer!r} after a reply and "
-                f"{self._pieces.tail!r} after the last reply; both texts must begin with the "
-                f"special token that ends a reply{template.help}"
+                f"{self._pieces.tail!r} after the last reply; both texts must begin with the same "
+                f"special token{template.help}"
             )
         super().__init__(tokenizer, self._controls[closing[0]])
         self._after = self._pieces.answer[closing.end() :]

@@ -18,7 +18,7 @@ from hgrpo.errors import UserError, one_line
 from hgrpo.games.user_path import user_text
 
 _NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token")
-# Placeholder messages that no template contains; they mark the positions of messages.
+# Placeholder messages. They show where a template puts messages, as no template contains them.
 _SYSTEM, _OBSERVATIONS, _REPLIES = (
     "the-system-says",
     ("first-seen", "then-seen"),
@@ -72,8 +72,8 @@ _STAND_INS = {
     "gemma": {"<start_of_turn>"},
     "qwen3": {"<|im_start|>", "</think>"},
 }
-# Errors that parsing or rendering a template can raise. Causes are a mistake in the template, deep
-# recursion, too much text, or an access that the sandbox rejects.
+# Errors that jinja2 can raise when it parses or renders a template. Possible causes are a mistake
+# in the template, deep recursion, too much text, or an access that the sandbox rejects.
 _MISTAKES = (
     *(TemplateError, ArithmeticError, AttributeError, LookupError),
     *(MemoryError, RecursionError, TypeError, ValueError),
