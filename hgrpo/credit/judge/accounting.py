@@ -96,8 +96,8 @@ class Account:
         reason, cap = ("call_cap", "max_calls") if full else ("dollar_cap", "max_dollars")
         raise CallError(
             reason,
-            f"credit.{cap}: another call could exceed {caps[cap]:g}; the study has made {calls} "
-            f"calls at a cost of {spent:.2f} dollars ({self._database.path}, table spend)",
+            f"credit.{cap}: another call could exceed the limit of {caps[cap]:g}; the study made "
+            f"{calls} calls at a cost of {spent:.2f} dollars ({self._database.path}, table spend)",
         )
 
     def settle(self, aside: float, dollars: float) -> None:

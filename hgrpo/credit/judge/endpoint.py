@@ -70,7 +70,7 @@ class EndpointJudge:
                         raise error
                     yield names[future], error or future.result()
             finally:
-                # After an error or early stop, start no more calls and do not wait for running ones.
+                # After an error or early stop, start no calls and do not wait for running ones.
                 self._stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)
 
