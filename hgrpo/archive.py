@@ -77,7 +77,7 @@ def unpacked(archive: Path, beside: Iterable[str] = ()) -> Path:
         except OSError as error:
             if error.errno != errno.EROFS:
                 raise
-    raise UserError(f"{archive}: cannot unpack it here or in TMPDIR: both folders are read-only")
+    raise UserError(f"{archive}: cannot unpack it: its folder and the folder TMPDIR are read-only")
 
 
 def _private_folder(archive: Path) -> Path:

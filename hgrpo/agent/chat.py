@@ -8,7 +8,7 @@ from hgrpo.agent.conversation import Replies
 from hgrpo.agent.template import ChatTemplate, Pieces, first_difference, together
 from hgrpo.errors import UserError
 
-# Conversation for a check: tokenising it as a whole must give the same tokens as turn by turn.
+# A conversation for a check. Tokenising it as a whole or turn by turn must give equal tokens.
 _TRIAL = (
     ("\n a hall ", "a door 12\n\n", "  the coin's"),
     ("go to door 1", "open door 12", "think: it's there"),
@@ -86,7 +86,7 @@ class ChatConversation(Replies):
             control = next(token for token, special in self._controls.items() if special in ids)
             raise UserError(
                 f"{self._file}: the tokenizer encodes plain text as the special token {control}, "
-                "so an environment could end a turn"
+                "so text in an observation could end a turn"
             )
         return ids
 

@@ -147,7 +147,7 @@ class ChatTemplate:
             before, separator, text = text.partition(mark)
             if not separator or mark in text:
                 raise UserError(
-                    f"{self.path}: the chat template does not render every message exactly once "
+                    f"{self.path}: the chat template must render every message exactly once "
                     f"and in order (looked for {mark!r}){self.help}"
                 )
             cut.append(before)

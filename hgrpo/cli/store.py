@@ -205,7 +205,7 @@ def remove_unnamed(args: argparse.Namespace) -> None:
     if not args.yes and not _agrees():
         sys.exit("nothing was removed")
     for entry in unnamed:
-        # Rename the folder, because an interrupted removal would leave a seemingly complete result.
+        # Rename the folder, because a partly removed folder could look like a complete result.
         shutil.rmtree(entry.rename(entry.with_name(f".removed-{entry.name}")))
     for left in STORE.glob(".*"):
         if left.is_dir() and _rests(left):

@@ -15,7 +15,7 @@ MOSTLY_DEAD = 2 / 3
 # At this success rate, two thirds of groups of eight rollouts have no success. The experts of the
 # published studies reach 0.08 or more.
 POOR_EXPERT = 0.05
-# Two arms count as the same method up to this unexplained fraction of advantages (see `twins`).
+# Two arms count as one method if at most this fraction of advantages is unexplained (see `twins`).
 SAME = 1e-6
 
 
