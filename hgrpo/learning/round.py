@@ -118,7 +118,7 @@ class Round:
         diagnostics = self._update(played, advantages, chosen, step)
         elapsed = time.perf_counter() - began
         self.rows.append(
-            # If a column of the assigner has the name of a column of the log, the log's value is written.
+            # Columns of the assigner must not replace columns of the log that have the same name.
             reported
             | {"step": step, "round": self.id.index}
             | rollout_row(played)

@@ -170,7 +170,7 @@ def _play(
             groups = collector.collect(tasks, 1, stream, lambda: bar.update())
             if panel == "test" and temperature == 0:
                 won = sum(trajectory.success for (trajectory,) in groups)
-                # Show this success rate in the monitor before the evaluation at other temperatures ends.
+                # Show this success rate in the monitor before the other evaluations end.
                 bar.set_postfix(test=f"{won / len(groups):.3f}")
             head = {"method": job.method, "seed": job.seed, "round": job.round, "panel": panel}
             head["temperature"] = float(temperature)

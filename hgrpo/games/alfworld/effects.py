@@ -1,7 +1,7 @@
 """Compiles the effects of actions into functions that change facts.
 
-Conditions can contain negated predicates, such as `not_p`. The fact `not_p(x)` is added when p(x) is
-deleted, and deleted when p(x) is added.
+Conditions can contain negated predicates, such as `not_p`. The fact `not_p(x)` is added when p(x)
+is deleted, and deleted when p(x) is added.
 """
 
 from collections.abc import Callable

@@ -241,8 +241,8 @@ def _fresh(
             templates = KINDS[kind].sentences
             return house, goal, sentence(templates[int(rng.integers(len(templates)))], goal)
     raise UserError(
-        f"games.generate: {_ATTEMPTS} random {kind} games for {split} (after {index} games) were "
-        "duplicates. The settings allow too few distinct games; widen them or reduce panel sizes"
+        f"games.generate: {split}: {_ATTEMPTS} random {kind} games were duplicates (after {index} "
+        "games). The settings allow too few distinct games; widen them, or reduce the panel sizes"
     )
 
 
