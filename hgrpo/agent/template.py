@@ -66,7 +66,7 @@ class Pieces:
     tail: str
 
 
-# Maps a file in configs/chat_templates to strings that all templates of its model family contain.
+# Maps a model family in configs/chat_templates to strings that all templates of this family have.
 _STAND_INS = {
     "llama3": {"<|start_header_id|>"},
     "gemma": {"<start_of_turn>"},

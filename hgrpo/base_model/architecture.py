@@ -11,7 +11,7 @@ from hgrpo.errors import UserError, one_line
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
-# Config keys that make transformers run a model's own classes, or PEFT import a module by name.
+# With these config keys, transformers runs code of the model, or PEFT imports a named module.
 _CODE = ("auto_map", "auto_mapping", "custom_pipelines", "megatron_config")
 # Config keys with these suffixes set dropout rates. Layerdrop is dropout of whole layers.
 _DROPOUTS = ("dropout", "_pdrop", "layerdrop")

@@ -193,8 +193,8 @@ def _weights(source: Path) -> list[Path]:
     pickled = sorted(path.name for path in source.iterdir() if path.suffix in _PICKLES)
     if pickled:
         raise UserError(
-            f"{pickled[0]} contains pickled weights, which can run code when loaded; only "
-            f"{WEIGHTS} is supported, as one file or sharded with {INDEX}"
+            f"{pickled[0]} contains pickled weights, which can run code when loaded; use "
+            f"{WEIGHTS}, or several safetensors files with {INDEX}"
         )
     raise UserError(f"expected {WEIGHTS} or {INDEX} in this folder")
 
