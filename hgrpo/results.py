@@ -26,7 +26,7 @@ from hgrpo.evaluation.outcomes import GREEDY, TEST
 from hgrpo.report.export_comparison import study_digest
 from hgrpo.report.latex import tabular
 
-# Sections of a study that affect a training round, besides the method's own settings.
+# A training round depends on these sections of a study, and on the settings of its method.
 _PLAY = {"engine", "env", "model", "training"}
 _RATE = (
     "(.*_)?success|.*_share|(baseline_)?endpoint|(endpoint_)?(lower|upper)|score|mean"
@@ -180,8 +180,8 @@ class Results:
         differ = [key for key in played.keys() & now.keys() - {"label"} if played[key] != now[key]]
         if differ:
             raise UserError(
-                f"{path}: {', '.join(sorted(differ))}: the round was played with other settings "
-                f"than in {self.folder / 'config.yaml'}; run the study again"
+                f"{path}: {', '.join(sorted(differ))}: the round's settings differ from those in "
+                f"{self.folder / 'config.yaml'}; run the study again"
             )
         return log
 

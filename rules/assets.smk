@@ -30,8 +30,8 @@ rule fetch_assets:
         **of.outputs("fetch_assets"),
     log:
         of.log("fetch_assets"),
-    # This job runs on the submitting machine, because compute nodes may have no network. If jobs do
-    # not share a disk with that machine, it runs like any other job.
+    # This job runs on the submitting machine, because compute nodes may have no network. It runs
+    # like any other job if the compute nodes and the submitting machine do not share a disk.
     localrule: not ELSEWHERE
     params:
         job=command("fetch_assets"),

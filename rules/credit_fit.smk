@@ -12,8 +12,8 @@ rule credit_fit:
     wildcard_constraints:
         method=TRAINED,
         round=TRAINED_ROUNDS,
-    # Fits have a higher priority than rounds. Runs with fits take longest, because each of their
-    # rounds waits for a fit.
+    # Jobs that fit an assigner have a higher priority than rounds. Runs with such jobs take
+    # longest, because each of their rounds waits for the fitted assigner.
     priority: 15
     threads: of.threads("credit_fit")
     resources:

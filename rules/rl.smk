@@ -13,7 +13,7 @@ rule rl_round:
         method=TRAINED,
         round=TRAINED_ROUNDS,
     # Rounds start early, because the rounds of a run are sequential and take most of the time. Arms
-    # whose credit plays continuations take several times as long, so their first seed starts first.
+    # that play continuations take several times as long, so their first seed has a higher priority.
     priority: of.urgency
     threads: of.threads("rl_round")
     resources:

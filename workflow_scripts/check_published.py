@@ -23,12 +23,12 @@ from hgrpo.report.tables import all_tables, scripted_players
 
 # Files with primary data, from which all other files are computed.
 GIVEN = {evidence.TUNING, *evidence.FILES}
-# Columns of comparisons that are not recomputed. They would require the outcome of every game or
-# the previous analysis.
+# These columns of comparisons are not recomputed, because this would require the outcome of every
+# game or the previous analysis.
 OF_GAMES = ("verdict_before", "standard_error_before")
 # Maps each score to the column of seeds.csv that contains this score after the last round.
 LAST = {"success": "success", "return": "mean_return"}
-# Tolerances for rounding errors, because the order of summation differs between machines.
+# Numbers may differ by rounding errors, because machines add numbers in different orders.
 CLOSE = {"rtol": 1e-6, "atol": 1e-9, "equal_nan": True}
 
 

@@ -42,8 +42,8 @@ def unnamed(code: str) -> Iterator[tuple[int, str]]:
 
 def _is_text(name: str, args: list[ast.expr], keywords: set[str | None]) -> bool:
     if name == "open":
-        # The first argument of `Path.open` is the mode. In other `open` methods, such as those of
-        # zip files, it is a file name.
+        # The first argument of `Path.open` is the mode. The first argument of other `open` methods,
+        # such as those of zip files, is a file name.
         mode = args[0].value if args and isinstance(args[0], ast.Constant) else None
         return not (args or keywords) or bool(_TEXT_MODE.fullmatch(str(mode)))
     if name in ("run", "Popen", "check_output"):

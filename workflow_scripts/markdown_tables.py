@@ -69,7 +69,7 @@ def cost(tables: Tables) -> str:
     }
     table = tables["cost"]
     if "judge_calls" in table:
-        # Show calls and cache hits as one sum, because each depends on which jobs ran in parallel.
+        # Which requests are cache hits depends on which jobs ran in parallel, so show the sum.
         table = table.assign(judged=table["judge_calls"] + table["judge_cache_hits"])
     columns = [name for name in names if name in table and table[name].notna().any()]
     lines = [["arm", *(names[name] for name in columns)]]
@@ -376,6 +376,6 @@ def _judged_again(*families: pd.DataFrame) -> str:
 
 def as_markdown(lines: list[list[str]]) -> str:
     """Format rows of cells as a Markdown table; the first row is the header."""
-    # Escape the character `|`, which would otherwise start a new cell, as in H(Z|X).
+    # Escape the character `|`, because it would start a new cell. H(Z|X) contains one.
     head, *rows = ([cell.replace("|", "\\|") for cell in line] for line in lines)
     return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *rows])

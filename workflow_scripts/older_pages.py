@@ -107,7 +107,7 @@ def judged_gates(table: pd.DataFrame, against: pd.DataFrame) -> pd.DataFrame:
         for row in rows.itertuples()
     ]
     judged = gates.judge(declared, against, LEVEL).assign(result_before=before)
-    # With so few seeds, a repeat of the study could not decide a gate, so the power is left empty.
+    # With fewer than `FEWEST_SEEDS` seeds, a gate has no result, so the gate's power is undefined.
     judged["power"] = judged["power"].mask(judged["n_seeds"] < FEWEST_SEEDS)
     judged.insert(1, "label", table["label"])
     return judged

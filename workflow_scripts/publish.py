@@ -140,7 +140,7 @@ def check(docs: Path, studies_folder: Path) -> None:
         print("".join(f"    cannot be recomputed: {each}\n" for each in rest), end="")
     wrong += _wrong_in_sandbox(docs / "sandbox", publish_sandbox.STUDIES)
     print(
-        "sandbox: verdicts recomputed from published p-values; p-values and arms.csv not recomputed"
+        "sandbox: recomputed the verdicts from published p-values, but not the p-values or arms.csv"
     )
     print("not recomputed: figures, and numbers in the text of pages")
     for page, text in filled(docs, studies_folder).items():
@@ -177,7 +177,7 @@ def publish(results: Path, place: str, study_file: Path, is_slice: bool) -> None
     """
     run, lacking, earlier = evidence.of_run(results, study_file), [], DOCS / "tables" / place
     if not is_slice and evidence.incomplete(earlier):
-        raise UserError(f"{earlier}: contains slices; add --slice, or delete its {evidence.GAMES}")
+        raise UserError(f"{earlier}: contains slices; add --slice or delete {evidence.GAMES} there")
     if is_slice:
         if (earlier / evidence.GAMES).is_file():
             run = evidence.merged(evidence.read(earlier), run)
@@ -251,7 +251,7 @@ def filled(docs: Path, studies_folder: Path) -> dict[Path, str]:
     studies = {
         folder.name: tables for folder in folders if (tables := markdown_tables.read_tables(folder))
     }
-    # The rate of a method is from the first of these studies that contains the method.
+    # If several of these studies contain a method, the method's rate is from the first of them.
     rates: dict[str, str] = {}
     for study in ("bakeoff_plateau", "bakeoff_plateau_plus", "cf_supervision"):
         if study in studies:

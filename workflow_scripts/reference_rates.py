@@ -159,7 +159,7 @@ def player(folder: Path, games: Sequence[dict] = ()) -> dict:
         "play": _short(play),
         "update": _short(update),
         "continuation": _short(continuation or play),
-        # A short evaluation spends most of its time on start-up. Assume at least half of `play`.
+        # `elapsed_s - _LOADS` is inaccurate for short evaluations. Assume at least half of `play`.
         "evaluation": _short(max(_ratio(played), play / 2)),
     }
 

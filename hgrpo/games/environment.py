@@ -22,8 +22,8 @@ from hgrpo.games.user_path import files_below, user_path
 
 # The (observation, action) pairs of one trajectory, one per turn.
 Turns = Sequence[tuple[str, str]]
-# An offline rubric maps (goal, turns, whether the task was completed) to one score in [0, 10] per
-# turn.
+# An offline rubric takes the goal, the turns, and whether the task was completed. It returns one
+# score in [0, 10] per turn.
 Score = Callable[[str, Turns, bool], list[float]]
 
 
@@ -33,7 +33,7 @@ class PanelSizes(Strict):
     train: int | None = Field(None, gt=0, description="training tasks")
     validation: int | None = Field(None, gt=0, description="validation tasks")
     test: int | None = Field(None, gt=0, description="test tasks")
-    # If 0, this key is omitted from `sizes`, so that the cache keys of older results stay valid.
+    # A value of 0 is omitted from `sizes`, so that the cache keys of older results stay valid.
     analysis: int = Field(
         0,
         ge=0,
@@ -159,7 +159,7 @@ class Environment(ABC):
 
     # The pydantic model for the environment's settings (files in configs/envs).
     Settings: ClassVar[type[EnvSettings]]
-    # How a tiny model's tokenizer splits this environment's text.
+    # Rules by which the tokenizer of a tiny model splits this environment's text.
     cut: ClassVar[Cut] = PLAIN
     # Python packages whose versions are recorded in a result's provenance.
     packages: ClassVar[tuple[str, ...]] = ()

@@ -18,7 +18,7 @@ ATTEMPTS = 8
 FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
 # A request is repeated if the server sends no data for this many seconds.
 _TIMEOUT_S = 60.0
-# Bytes per write. If the connection drops, at most one such chunk is lost.
+# Number of bytes per write. At most this many bytes are lost if the connection drops.
 _CHUNK = 1 << 16
 
 
@@ -153,7 +153,7 @@ def _receive(response: "requests.Response", source: Source, part: Path, done: in
     total = None if length is None else start + int(length)
     if total is not None and source.size not in (None, total):
         raise UserError(
-            f"{source.url}: expected {source.size} bytes, but the server offers {total}"
+            f"{source.url}: expected {source.size} bytes, but the file on the server has {total}"
         )
     with (
         part.open("ab" if start else "wb") as file,

@@ -185,7 +185,7 @@ def _characters(settings: EnvSettings) -> frozenset[str]:
     """Characters that can occur in observations: any character if users provide the tasks."""
     if settings.source == "folder":
         return frozenset(map(chr, range(_UNICODE)))
-    # Add WebShop's separator of product categories, and the symbols in Sokoban's settings.
+    # U+203A separates WebShop's categories. The dumped settings contain the symbols of Sokoban.
     return frozenset(string.printable + "\u203a" + settings.model_dump_json())
 
 

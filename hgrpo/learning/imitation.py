@@ -31,8 +31,8 @@ from hgrpo.policy.settings import ModelConfig
 
 _MAX_GRAD_NORM = 1.0
 _EVALUATIONS = 5
-# Number of parts of a batch to process in parallel on a CPU. For a tiny model on two cores, two
-# parallel parts take 0.6 times as long as two threads per operation, as each operation is short.
+# On a CPU, each batch is split into this many parts, which run in parallel. For a tiny model on two
+# cores, this takes 0.6 times as long as two threads per operation, as operations are short.
 _CPU_SHARES = 2
 # Set all values explicitly, because defaults of settings are not part of the code hash.
 _PRETRAINING = SftConfig(
@@ -103,7 +103,7 @@ class _Imitator:
         """
         shares = _CPU_SHARES if self.policy.device.type == "cpu" else 1
         lengths = [len(example.token_ids) for example in examples]
-        # A micro-batch of each part is in memory at the same time, so make micro-batches smaller.
+        # All parts have a micro-batch in memory at the same time, so micro-batches must be smaller.
         parts = micro_batches(lengths, self.settings.microbatch_tokens // shares)
         chosen = [[examples[i] for i in part] for part in parts]
         return list(
@@ -118,8 +118,8 @@ class _Imitator:
         total, gradients = 0.0, [None] * len(parameters)
         for part in parts:
             loss = -self._logprobs(part).sum() / tokens
-            # Threads compute parts of the batch at the same time. `backward` would add all their
-            # gradients to the same `grad`.
+            # Several threads compute gradients at the same time. With `backward`, all of them would
+            # add to the same `grad`.
             of_part = torch.autograd.grad(loss, parameters, allow_unused=True)
             gradients = list(map(_added, gradients, of_part))
             total += float(loss.detach())

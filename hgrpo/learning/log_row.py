@@ -20,7 +20,7 @@ STEP_DIAGNOSTICS = (
     *("ratio_mean", "ratio_max", "clip_fraction", "ess"),
     *("mismatch_mean", "mismatch_max", "mismatch_kl", "importance_mean", "importance_truncated"),
 )
-# Diagnostics of a minibatch that are summed over its micro-batches.
+# Each of these diagnostics of a minibatch is a sum over its micro-batches.
 SUMS = ("policy_loss", "kl_term", "entropy_term", "entropy", "clip_fraction")
 
 # Inputs of `advantages.size_caution`.

@@ -161,8 +161,8 @@ class Round:
             groups += batch
             credits = self._credit(batch)
             if step == 0 and len(groups) == len(batch) and self.second and self.learner.ranks.first:
-                # Recompute the credit of the last group with nonzero credit. It would differ if the
-                # assigner's state depended on earlier groups.
+                # Recompute the credit of the last group with nonzero credit. If the result is not
+                # the same, the assigner's state depends on earlier groups.
                 living = [k for k, rows in enumerate(credits) if any(map(np.any, rows))] or [0]
                 again = self.second, batch[living[-1]], credits[living[-1]]
                 synced["order_dependent_credit"] = is_order_dependent(*again)

@@ -16,7 +16,8 @@ from hgrpo.policy.precision import dtype_name
 from hgrpo.trajectories.log_row import all_play, in_summary
 from hgrpo.trajectories.store import join_steps
 
-# Log columns to sum for the summary. In the log, those in `_TOTALS` have the prefix "n_".
+# The summary contains the sums of these columns of the log. The log adds the prefix "n_" to the
+# columns in `_TOTALS`.
 _COUNTS = ("inadmissible", "overlong", "empty", "dead_groups", "truncated", "context_overflow")
 _TOTALS = (
     *("groups", "trajectories", "turns", "action_tokens", "forward_tokens"),

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from hgrpo.errors import UserError
 
-# Files that a round passes to the next round: the critic's weights, and the state of the optimiser
-# and other training state (in the policy's folder).
+# A round passes these two files to the next round. The second one is in the policy's folder and
+# contains the state of the optimiser and other training state.
 CRITIC, TRAINER_STATE = "critic.safetensors", "trainer_state.pt"
 
 

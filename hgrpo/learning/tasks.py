@@ -22,7 +22,7 @@ def tasks_of_step(
     """
     many, size = training.tasks_per_step, len(panel)
     if many > size:
-        raise UserError(f"training.tasks_per_step: {many}, but the train panel has only {size}")
+        raise UserError(f"training.tasks_per_step: {many}, but the train panel has {size} tasks")
     steps_before = (round_index - 1) * training.steps_per_round + step
     first, last = steps_before * many, (steps_before + 1) * many - 1
     epoch, start = divmod(first, size)

@@ -21,7 +21,7 @@ from hgrpo.policy.policy import Policy
 _BUDGET = 16_384
 
 Node = tuple[int, ...]
-# Name of a node: index of the sequence, index of the choice, and the node's tokens.
+# A node is named by the index of its sequence, the index of its choice, and its tokens.
 Name = tuple[int, int, Node]
 
 

@@ -14,10 +14,10 @@ from hgrpo.errors import UserError
 from hgrpo.policy.settings import LoraConfig, ModelConfig
 
 LORA_CONFIG, LORA_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-# Config keys that do not affect the model: names, dtype of the weights, version of transformers.
+# These config keys do not affect the model's architecture.
 _BOOKKEEPING = {"_name_or_path", "architectures", "dtype", "transformers_version"}
-# Keys of a LoRA config that may differ from PEFT's default. `r`, `lora_alpha` and `target_modules`
-# are compared with the study's settings. The others record the adapter's origin and task.
+# These LoRA settings may differ from PEFT's defaults. `r`, `lora_alpha` and `target_modules` are
+# compared with the study's settings. The others record the adapter's origin and task.
 _FREE = {
     *("auto_mapping", "base_model_name_or_path", "inference_mode", "peft_version", "revision"),
     *("task_type", "r", "lora_alpha", "target_modules"),
@@ -88,7 +88,7 @@ def check_architecture(adapter: Path, base: Path, settings: ModelConfig) -> None
     Raises:
         UserError: the configs differ outside `_BOOKKEEPING`, or one cannot be read.
     """
-    # Skip importing transformers, which takes a second, if the files are identical.
+    # If the files are identical, return before importing transformers, which takes a second.
     if _config(adapter) == _config(base):
         return
     config, expected = (

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
     from transformers.modeling_outputs import ModelOutput
 
-# `check_head` compares the logits of `_PROBE_LENGTH` tokens. The tolerance is a fraction of the
-# largest logit: `_TOLERANCE`, or `_ROUNDINGS` times the dtype's eps if this is larger. The head
+# `check_head` compares the logits of `_PROBE_LENGTH` tokens. The tolerance, relative to the largest
+# logit, is `_TOLERANCE` or `_ROUNDINGS` times the dtype's eps, whichever is larger. The head
 # consists of few operations, each with a rounding error of at most half an eps.
 _PROBE_LENGTH, _TOLERANCE, _ROUNDINGS = 8, 1e-3, 4
 

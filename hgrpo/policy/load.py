@@ -98,7 +98,7 @@ def _load_whole(config: ModelConfig, base: Path, adapter: Path | None) -> "PreTr
 def _with_lora(
     model: "PreTrainedModel", settings: LoraConfig, adapter: Path | None, seed: int
 ) -> nn.Module:
-    # Imported here because importing PEFT takes seconds, and full tuning does not use PEFT.
+    # This import is local, because importing PEFT takes seconds and full tuning does not use PEFT.
     import peft
 
     if adapter is not None:
@@ -112,7 +112,7 @@ def _with_lora(
         lora_dropout=0.0,
         task_type="CAUSAL_LM",
     )
-    # PEFT draws from torch's global generator, whose state differs between processes. Seed it.
+    # Seed torch's global generator, which PEFT uses. Its state may differ between processes.
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(key("lora-init", seed) % 2**63)
         return peft.get_peft_model(model, lora)

@@ -64,8 +64,8 @@ def take_adapter(folder: Path, model: ModelConfig, base: Path, env: str, out: Pa
     path = folder / SUMMARY
     summary, ours = _summary(path), trained_on(base, env)
     recorded = summary["trained_on"]
-    # Compare tokenizers before bases: a different tokenizer also changes the base's digest, and an
-    # error about the tokenizer is clearer.
+    # Compare tokenizers before bases. If the tokenizers differ, the digests of the bases differ
+    # too, but an error about the tokenizer is clearer.
     for key in ("env", "tokenizer", "base"):
         if recorded.get(key) != ours[key]:
             raise UserError(
@@ -90,7 +90,7 @@ def take_adapter(folder: Path, model: ModelConfig, base: Path, env: str, out: Pa
 
 
 def _check_weights(model: ModelConfig, base: Path, adapter: Path) -> None:
-    # Imported here because planning calls `adapter_digest` and must not import torch.
+    # This import is local, because planning calls `adapter_digest` and must not import torch.
     from hgrpo.policy.load import check_tensors
     from hgrpo.policy.saved_weights import finite_weights, load_model
 
@@ -109,8 +109,8 @@ def _summary(path: Path) -> Mapping:
             raise TypeError(f"trained_on: {summary['trained_on']!r}")
     except OSError as error:
         raise UserError(
-            f"sft.adapter: {path}: {error.strerror}; set it to an output folder of the sft "
-            "stage, which contains adapter/ and summary.json"
+            f"sft.adapter: {path}: {error.strerror}; set `sft.adapter` to an output folder "
+            "of the sft stage, which contains adapter/ and summary.json"
         ) from None
     except (ValueError, LookupError, TypeError) as error:
         raise UserError(f"{path}: trained_on: expected a mapping ({error})") from None

@@ -77,7 +77,7 @@ class Policy:
         try:
             yield self.causal_lm
         finally:
-            # The call above made the reference trainable and froze the trained adapter. Undo both.
+            # Undo the call above, which made the reference trainable and froze the trained adapter.
             self.model.set_adapter(_TRAINED)
 
     @contextmanager

@@ -45,7 +45,7 @@ def load_model(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
         UserError: the weights file is damaged, a tensor is missing or does not match config.json,
             or FlashAttention is configured but not installed or not supported by the model.
     """
-    # Imported here because importing transformers takes seconds, and `SavedPolicy` does not use it.
+    # This import is local, because it takes seconds and `SavedPolicy` does not use transformers.
     from transformers import AutoModelForCausalLM
 
     config = capped_architecture(folder, settings.max_length)
@@ -59,8 +59,7 @@ def load_model(folder: Path, settings: ModelConfig) -> "PreTrainedModel":
                 use_safetensors=True,
                 local_files_only=True,
                 trust_remote_code=False,
-                # With this setting, transformers does not raise an error for wrong shapes;
-                # `_check_loaded` does.
+                # Wrong shapes are reported by `_check_loaded` instead of transformers.
                 ignore_mismatched_sizes=True,
                 output_loading_info=True,
             )

@@ -15,9 +15,9 @@ UNTRAINED_COLOUR = "#80868f"
 REFERENCE_COLOUR = "#3a86c8"
 COLOURS = ("#e07b00", "#009e73", "#c864a0", "#b8a000", "#d5482f", "#4fb3e8", "#8c6bd1", "#8a6a4f")
 MARKERS = ("s", "^", "D", "v", "P", "X", "*", "<")
-# After eight arms the colours repeat, but with a different line style and marker.
+# Colours repeat after eight arms. A repeated colour has a different line style and marker.
 LINES = ("-", "--", "-.")
-# Colour map of alpha in an alpha sweep, visible on light and dark pages.
+# Colour map for the arms of an alpha sweep. Its colours are visible on light and dark pages.
 BLEND = LinearSegmentedColormap.from_list(
     "alpha", ["#8a5cc9", "#3a86c8", "#17a08a", "#7f9f1f", "#c98f00"]
 )

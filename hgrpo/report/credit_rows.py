@@ -57,7 +57,7 @@ def _trajectories(path: Path, keys: list[str]) -> list[pd.DataFrame]:
     """One table per trajectory of a CSV file of credit; empty if the file does not exist."""
     if not path.exists():
         return []
-    # Texts may be empty or equal to "NA", so only numeric columns can have missing values.
+    # Read empty entries as missing values only in numeric columns, because a text may be empty.
     numbers = pd.read_csv(path, nrows=0).columns.difference(_TEXTS)
     table = pd.read_csv(path, keep_default_na=False, na_values={name: [""] for name in numbers})
     return [picture for _, picture in table.groupby(keys, sort=False)]

@@ -66,7 +66,7 @@ def _write_truth(
     labels: Mapping[str, str],
     folder: Path,
 ) -> list[Drawing]:
-    # Imported here because this import requires torch, but not every computation of credit does.
+    # This import is local, because it loads torch, which some computations of credit do not need.
     from hgrpo.evaluation.truth.methods import truth_tables
 
     parts = [truth_tables(each, updates, labels) for each in played]
@@ -89,7 +89,7 @@ def _write_truth(
 def _advantages(
     played: Played, updates: Mapping[str, ArmUpdate], labels: Mapping[str, str]
 ) -> dict[str, np.ndarray]:
-    # Imported here because this import requires torch, but not every computation of credit does.
+    # This import is local, because it loads torch, which some computations of credit do not need.
     from hgrpo.evaluation.truth.update import update_advantages
 
     named, credits = played.rollouts.named, _by_method(played.plan, labels)
@@ -166,7 +166,7 @@ def _heat_map(
 def _gallery(
     credits: Mapping[str, np.ndarray], rollouts: SharedRollouts, labels: Mapping[str, str]
 ) -> Drawing:
-    # If `credits` is empty, only the row of zeros is left, and all trajectories are complete.
+    # If `credits` is empty, the row of zeros makes all trajectories complete.
     known = np.isfinite([np.zeros(rollouts.lengths.sum()), *credits.values()]).all(axis=0)
     complete = [bool(part.all()) for part in np.split(known, np.cumsum(rollouts.lengths)[:-1])]
     returns = rollouts.sums("return")

@@ -15,7 +15,7 @@ _GREEK = {
     "\u03b5": "epsilon",
     "\u03bb": "lambda",
 }
-# LaTeX's special characters, and characters missing from its text fonts.
+# LaTeX code for characters that are special in LaTeX or missing from its text fonts.
 _SPELLED = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -27,7 +27,7 @@ _SPELLED = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
     **{letter: rf"$\{name}$" for letter, name in _GREEK.items()},
 }
-# Maximum characters per line in the first column and in a title, to fit a narrow column.
+# Maximum number of characters per line, in the first column and in titles.
 _NAME, _TITLE = 16, 13
 
 

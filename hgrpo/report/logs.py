@@ -20,13 +20,13 @@ OPTIONAL = (
     *("observed_kl", "kl_coef", "grad_norm", "entropy", "clip_fraction", "ess", "mismatch_max"),
     *("filter_kept_groups", "filter_kept_mass"),
     *("mean_abs_turn_adv", "mean_abs_token_adv", "collect_s", "credit_s", "update_s"),
-    # Columns logged by credit assigners, about TurnRD's weights, continuations and judge calls.
+    # Credit assigners log these columns on TurnRD's weights, on continuations and on judge calls.
     *("alpha_var", "alpha_entropy_ratio", "alpha_progress_corr", "cls_query_norm"),
     *("cf_branches", "cf_replies", "cf_tokens"),
     *("judge_calls", "judge_cache_hits", "judge_fallbacks"),
     *("judge_input_tokens", "judge_output_tokens", "judge_dollars", "judge_dollars_unconfirmed"),
 )
-# Columns to add up for each running sum over a run. `read_logs` computes `fit_s`.
+# Maps each running sum over a run to the columns that it adds up. `read_logs` computes `fit_s`.
 SUMS = {**ALL_PLAY, "seconds": ("elapsed_s", "fit_s")}
 # `TRAJECTORY` identifies a trajectory within a training step. `TURN_COLUMNS` are the columns shown
 # in credit plots.
@@ -184,7 +184,7 @@ def read_first_turns(paths: Sequence[Path]) -> dict[str, pd.DataFrame]:
         shared = {method: runs.get((method, seed, first)) for method in methods}
         if None not in shared.values():
             return {method: _first_batch(path) for method, path in shared.items()}
-    raise UserError(f"turns: no seed has round {first} for all of {', '.join(methods)}")
+    raise UserError(f"turns: no seed has round {first} for all of the methods {', '.join(methods)}")
 
 
 def read_last_turns(paths: Sequence[Path], methods: Sequence[str]) -> dict[str, pd.DataFrame]:

@@ -34,7 +34,7 @@ def figure_names(config: Mapping, rounds: int) -> list[str]:
         "equal_budget": learns,
         "thresholds": learns,
         "credit": learns,
-        # There is no fit after the last round, so a study of one round has no fit to draw.
+        # Nothing is fitted after the last round, so this figure requires at least two rounds.
         "credit_last_round": rounds > 1 and bool(fitted(methods)),
         "protocol_comparison": learns,
         "alpha_diagnostics": sweep,

@@ -27,7 +27,7 @@ from hgrpo.report.svg import inline, page_environment
 from hgrpo.report.tables import cost, counts, logged_extras, scripted_players
 from hgrpo.report.truth_section import SHOWN, truth_tables
 
-# Possible limits of the symmetric scale in the first table's plots of differences.
+# The first table plots differences on an axis from -x to x. x is one of these values, or 1.
 _LIMITS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75)
 SYMBOLS = {"better": "▲", "worse": "▼", "inconclusive": "◇"}
 
@@ -86,7 +86,7 @@ def render(page: Page) -> str:
         "temperature": words.temperature_name,
         "amount": amount,
         "measure": lambda score: MEASURES[score].name,
-        # Horizontal position of a difference in a plot of 150 pixels with margins of 6 pixels.
+        # The x-coordinate of a difference, in pixels. The plot is 150 wide and has margins of 6.
         "place": lambda value: round(75 + 69 * max(-1.0, min(1.0, value / limit)), 2),
     }
     truth = truth_tables(page.truth)
@@ -94,7 +94,8 @@ def render(page: Page) -> str:
     if truth:
         figures["truth"] = _figures(page.truth).get("truth", [])
     spent = cost(logs, arms)
-    # Show the endpoint's measure, and both success and return if episodes can earn partial reward.
+    # Show both success and return if episodes can earn partial reward or the endpoint uses returns.
+    # Otherwise, show only success.
     score = comparison.protocol.settings.score
     both = comparison.partial or score == "return"
     measures = [score, *({"success", "return"} - {score} if both else ())]
@@ -123,7 +124,7 @@ def render(page: Page) -> str:
         scripted=_scripted(page.scripted, measures),
         families=_families(comparison, arms),
         pooled_twin=words.pooled_twin(comparison, arms),
-        # Columns of the first table. A reference that has not been run has no column.
+        # For each of these arms that exists, the first table has a column of differences from it.
         opponents=[
             *(["reference"] if arms.has_reference else []),
             *(["untrained"] if arms.untrained else []),

@@ -22,7 +22,7 @@ _STAR = "* significant after Holm's correction"
 # Widths in inches of a column and of the full text in typical two-column conference styles.
 SIZES = {"column": 3.4, "page": 7.0}
 FORMATS = ("svg", "pdf")
-# Factor by which the report's font sizes are multiplied in figures of both widths.
+# The report's font sizes are multiplied by this factor in figures of either width.
 _SMALLER = SIZES["column"] / WIDTH
 # matplotlib creates new ticks when a figure is resized. These ticks also need the smaller font.
 _TICKS = {name: _SMALLER * RC[name] for name in ("xtick.labelsize", "ytick.labelsize")}

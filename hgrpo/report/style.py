@@ -27,7 +27,7 @@ from hgrpo.report.csv_file import write_csv
 
 # On pages, these four colours are replaced by those of the light or dark theme.
 INK, MUTED, GRID, PAPER = "#23272d", "#6b727b", "#dfe3e7", "#fdfefe"
-# Figure width in inches: legible on a phone, and small enough for two side by side on a desktop.
+# Figure width in inches. Figures are legible on a phone, and two fit side by side on a desktop.
 WIDTH = 4.7
 # With more trained arms than this, labels, seeds and intervals do not fit into one set of axes.
 MANY = 8

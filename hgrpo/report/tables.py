@@ -12,7 +12,7 @@ from hgrpo.report.names import TABLES
 
 COUNTS = ["n_trajectories", "n_groups", "dead_groups"]
 COUNTS += ["inadmissible", "overlong", "empty", "truncated", "context_overflow"]
-# Titles of the columns with the costs of continuations and of judges.
+# Maps columns of the log to titles. The columns contain the costs of continuations and judges.
 EXTRAS = {
     "cf_branches": "continuations played for credit",
     "cf_replies": "new replies in them",
@@ -34,14 +34,14 @@ _COMPARED = (
     *("probability_of_improvement", "minimum_detectable_effect", "p_holm", "verdict"),
     "repeats_alike",
 )
-# Maps a table's name to that of its attribute of `Comparison`, if the two names differ.
+# Maps a table to the attribute of `Comparison` that contains it, if their names differ.
 _ATTRIBUTES = {
     "against_sft": "against_untrained",
     "sft_temperatures": "temperatures",
     "best_rounds_for_the_record": "best_rounds",
     "thresholds_by_seed": "first_rounds",
 }
-# Columns of tables that may be empty, e.g. comparisons in a study of a single arm. An empty table
+# These tables may be empty. For example, a study of a single arm has no comparisons. An empty table
 # is written with these columns, so that its file has the same columns in every study.
 HEADERS = {
     "against_reference": _COMPARED,

@@ -23,7 +23,7 @@ from hgrpo.report.svg import page_environment
 from hgrpo.trajectories import store
 
 CREDITS_FILE = "credits.parquet"
-# Fields that differ between arms, even for a trajectory that several arms played.
+# These fields may differ between arms, even if the arms played the same trajectory.
 OF_ARM = ("credit", "advantage", "logprob")
 ALL_ARMS = ""
 _KEY = ["step", "task_id", "rollout"]

@@ -18,7 +18,7 @@ def percent(share: float, digits: int = 1) -> str:
 def in_points(fraction: float, digits: int = 1) -> float:
     """Convert a fraction to rounded percentage points."""
     # The inner `round` removes floating-point noise of sums, so that equal numbers give equal text.
-    # `float` is required because NumPy rounds 18.15 up, but Python rounds it down.
+    # `float` is required, because NumPy rounds 18.15 to 18.2, but Python rounds it to 18.1.
     return round(round(100 * float(fraction), 6), digits)
 
 

@@ -15,7 +15,7 @@ from hgrpo.rollout.engine import Request, RolloutEngine
 # In float32, the log-probs of engine and trainer differ only because of the summation order.
 _TOLERANCE = 1e-3
 _PROBES, _PROBE_TOKENS = 4, 24
-# Factor by which the engine may differ more from the trainer than from the untrained policy.
+# In `check_sync`, `near` must not exceed this factor times `away`.
 _NEARER = 2.0
 
 

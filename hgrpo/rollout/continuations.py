@@ -11,7 +11,7 @@ from hgrpo.rollout.branching import Start
 from hgrpo.rollout.collector import Collector
 from hgrpo.trajectories.trajectory import Trajectory
 
-# Log columns: numbers of continuations, new replies, replayed turns and tokens.
+# Columns of the log: the numbers of continuations, new replies, replayed turns and tokens.
 COUNTS = ("cf_branches", "cf_replies", "cf_replayed_turns", "cf_tokens")
 
 

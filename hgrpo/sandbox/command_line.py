@@ -47,7 +47,7 @@ def read_flags(
     Raises:
         UserError: a flag is unknown or its value is missing.
     """
-    # Importing pydantic_settings here keeps planning fast: planning a study parses no flags.
+    # pydantic_settings is imported only here, because planning a study does not need it.
     from pydantic_settings import BaseSettings, CliSettingsSource, SettingsError
 
     defaults = {**(defaults or {})}

@@ -16,7 +16,7 @@ from hgrpo.games import streams
 Purpose = Literal[
     "init", "data", "action", "candidate", "weight", "noise", "screen", "replay", "evaluation"
 ]
-# Draws are at most this value, because larger values would be rounded to 1 in float32.
+# Random numbers are clamped to this value, because float32 rounds larger values to 1.
 _BELOW_ONE = 1.0 - 2.0**-24
 
 

@@ -19,7 +19,7 @@ from hgrpo.sandbox.every import Tree, every
 from hgrpo.sandbox.nets.layout import MLP
 from hgrpo.sandbox.nets.transformer import Cache, Reading, Transformer
 
-# Raw inputs, or the output of a policy's `read` for these inputs and the current weights.
+# Raw inputs, or the output of `policy.read` for the raw inputs and the current weights.
 Inputs = Tensor | Reading
 
 

@@ -80,7 +80,7 @@ def run(piece: str, words: Sequence[str]) -> None:
     cli.check_output(options.output)
     cli.print_notes(settings.notes)
     cli.prepare_torch(options.device)
-    # Import the trainer before the progress bar appears: Ctrl-C may not interrupt an import.
+    # Import the trainer before the progress bar appears, because Ctrl-C may fail during an import.
     trainer = PIECES[piece].trainer
     with tqdm(total=settings.num_steps, unit="step", disable=not options.verbose) as bar:
         rows = trainer(settings).run(bar.update)

@@ -278,7 +278,7 @@ def _context(settings: Settings, paths: Paths, adapter: Path, needs_policy: bool
     context = Context(settings.env.name, cache_dir=paths.cache)
     if not needs_policy:
         return context
-    # Imported here because assigners that only read trajectories do not require torch.
+    # This import requires torch, but assigners that only read trajectories do not.
     from hgrpo.policy.load import load_policy
 
     policy = load_policy(settings.model, open_base(paths.base), adapter)

@@ -106,7 +106,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     ]
     # Create the output folder before the evaluation, so that an error is raised early.
     with atomic_folder(paths.out) as out:
-        # An engine that does not use exactly the saved weights is checked with a trainable policy.
+        # If the engine may alter the saved weights, `check_sync` requires a trainable policy.
         load_weights = load_player if settings.engine.engine.plays_saved_weights else load_policy
         policy = load_weights(settings.model, open_base(paths.base), paths.policy)
         capacity = min(evaluation.in_flight, max(len(tasks) for _, tasks, _ in plan))

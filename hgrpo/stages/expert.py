@@ -121,12 +121,12 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 def _check(row: Mapping, train: Collection[tuple[str, str]]) -> None:
     actions, where = row["actions"], f"demonstration of task {row['task_id']}"
     if (row["task_id"], row["content_hash"]) not in train:
-        raise UserError(f"{where}: the panel train has no task with this id and content_hash")
+        raise UserError(f"{where}: the panel `train` has no task with this id and content_hash")
     if row["n_turns"] != len(actions) or len(row["observations"]) != len(actions) + 1:
         raise UserError(
             f"{where}: n_turns is {row['n_turns']}, with {len(actions)} actions and "
-            f"{len(row['observations'])} observations; expected n_turns actions and one more "
-            "observation"
+            f"{len(row['observations'])} observations; expected n_turns actions and n_turns + 1 "
+            "observations"
         )
     if not all(isinstance(action, str) and action.strip() for action in actions):
         raise UserError(f"{where}: an action is empty or not a string")
@@ -208,7 +208,7 @@ def _mean(values: list) -> float:
 
 
 def _show_success(title: str, table: dict[str, dict], env: EnvSettings) -> None:
-    print(f"{title}: success within {env.turn_cap} and {env.expert.turn_cap} turns, and mean score")
+    print(f"{title}: success within {env.turn_cap} and {env.expert.turn_cap} turns; mean score")
     for name, row in table.items():
         print(
             f"  {name:<32}{row['at_turn_cap']:.3f}  {row['at_expert_cap']:.3f}"

@@ -108,6 +108,6 @@ def read(settings: Settings, paths: Results) -> "tuple[Inputs, pd.DataFrame]":
 
     config = settings.model_extra or {}
     inputs = read_inputs(config, paths.episodes, paths.train_logs, paths.fits)
-    # The figure `turnrd` shows these arms. Logs of fits in other arms have different columns.
+    # Read only the logs of the arms in the figure `turnrd`. Logs of other arms have other columns.
     learnt = inputs.arms.with_figure("turnrd")
     return inputs, read_fits([path for path in paths.fits if run_of(path)[0] in learnt])

@@ -58,7 +58,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
 
     frame = merge_episodes(paths.episodes, settings.methods)
     if others := sorted(set(frame["method"]).difference(settings.methods or frame["method"])):
-        raise UserError(f"--episodes: {', '.join(others)}: not in the `methods` of --config")
+        raise UserError(f"--episodes: {', '.join(others)}: missing in `methods` of --config")
     with atomic_file(paths.out) as path:
         frame.to_parquet(path, index=False, **parquet.WRITE)
     print(f"{len(frame)} episodes of {frame['method'].nunique()} arms: {paths.out}")

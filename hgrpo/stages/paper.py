@@ -86,4 +86,4 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
             column_table(table, about, f"tab:{settings.study}", findings), encoding="utf-8"
         )
         (out / "results.md").write_text(markdown(table, [about, *findings]), encoding="utf-8")
-    print(f"{paths.out}: results.tex, results.md and the figures")
+    print(f"{paths.out}: wrote results.tex, results.md and the figures")

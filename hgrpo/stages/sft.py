@@ -103,7 +103,7 @@ def _take(settings: Settings, job: Job, paths: Paths) -> None:
             "trained_on": trained_on(base, env),
         } | provenance(job.code)
         _write(out, [], settings, summary)
-    print(f"sft: using the existing policy in {settings.sft.adapter}, weights {weights}")
+    print(f"sft: using the existing policy in {settings.sft.adapter} (weights hash {weights})")
 
 
 def _write(out: Path, rows: list[dict], settings: Settings, summary: dict) -> None:
@@ -210,7 +210,7 @@ def _examples(settings: Settings, paths: Paths, policy: "Policy") -> _Data:
     if too_long and too_long >= fitting:
         raise UserError(
             f"{paths.expert}: {too_long} of {too_long + fitting} trajectories exceed the context "
-            f"length of model {settings.model.name}, {longest} tokens; use a model with a longer "
+            f"length of model {settings.model.name} ({longest} tokens); use a model with a longer "
             "context, or an environment with fewer turns or shorter texts"
         )
     if not train or not validation:

@@ -91,7 +91,7 @@ def run(settings: Settings, job: Job, paths: Paths) -> None:
     from hgrpo.report.viewer import Source, collect, collect_truth, render, within
 
     sources = [Source(*run_of(path), path) for path in paths.turns]
-    # Show rollouts with ground truth only if their credit was computed.
+    # Rollouts with ground truth are shown only if `paths.agreement` contains their credit.
     truth = zip(settings.truth_rounds, paths.truth, strict=bool(paths.truth))
     with_truth = dict(truth) if paths.agreement else {}
     most = _MOST // (2 if with_truth else 1)

@@ -46,7 +46,7 @@ def pack(jobs: Iterable[Planned], target: Path) -> list[str]:
                 if not path.is_file() or sha256(path) != digest:
                     raise UserError(f"{path}: the file has changed since its job wrote it")
                 archive.add(path, f"{key}/{name}", filter=without_origin)
-            # The record is written last, as in the store, because it marks the result as complete.
+            # As in the store, the record comes last, because it marks the result as complete.
             archive.add(STORE / key / MADE, f"{key}/{MADE}", filter=without_origin)
     return keys
 

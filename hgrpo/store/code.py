@@ -23,7 +23,7 @@ from hgrpo.stages.order import load
 
 PACKAGE = Path(__file__).resolve().parent.parent
 # Modules that are not hashed. A listed module either affects jobs only through their settings and
-# inputs, only records the machine, or is not used by any job.
+# inputs, only records where a job ran, or is not used by any job.
 _SKIPPED = {f"hgrpo.stages.{name}" for name in ("comparison", "files", "order", "paths")}
 _SKIPPED |= {"hgrpo.provenance", "hgrpo.games.gym"}
 # Modules of a game that are not needed to play it. Stages that use such a module list it in USES.

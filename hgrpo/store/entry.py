@@ -151,7 +151,7 @@ def _digest_of(path: str, unpacked: Path) -> str:
     store = unpacked if (unpacked / path).exists() else STORE
     key, _, name = path.partition("/")
     entry, digest = store / key, sha256(store / path)
-    # If results are in a bucket, the record of the input's job may be missing.
+    # If results are in a bucket, the record of the job that wrote the input may be missing.
     files = read_made(entry)["files"] if (entry / MADE).is_file() else {}
     if files.get(name, digest) != digest:
         raise UserError(

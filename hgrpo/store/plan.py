@@ -276,7 +276,7 @@ def user_digest(study: Study, stage: str, results: Path) -> str | None:
         except (UserError, OSError):
             return _recorded(results / name, "user_files")
     if stage == "base" and study.model.path is not None:
-        # Imported here, because most studies do not need the packages that read weights.
+        # This import requires packages that read weights. Most studies do not need them.
         from hgrpo.base_model.digest import source_digest
 
         return source_digest(study.model.path, results / "base")

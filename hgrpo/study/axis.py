@@ -67,7 +67,7 @@ class Axis(Strict):
             if key in self.fixed:
                 raise ValueError(f"fixed: `{key}` is not allowed; the axis sets it for its arms")
         if _holds(self.fixed, self.key.split(".")):
-            raise ValueError(f"fixed: `{self.key}` is not allowed; it is the axis's `key`")
+            raise ValueError(f"fixed: `{self.key}` is not allowed; the axis varies this key")
         if self.without is not None and not isinstance(_read(self.without), str):
             raise ValueError(f"without: {self.without}: expected a word, such as `none`")
         if self.without is not None and self.key.count(".") < 2:

@@ -32,8 +32,8 @@ def arms_of_axes(
         study = studies / f"{target(axis)}.yaml"
         if study.is_file():
             raise UserError(
-                f"{where}: axes.{axis}: its target {target(axis)!r} is also the name of {study}; "
-                "rename the axis"
+                f"{where}: axes.{axis}: its target {target(axis)!r} is also the name of the "
+                f"study {study}; rename the axis"
             )
         for value in settings.values:
             name, text = arm_name(axis, value), as_text(value)
@@ -75,14 +75,14 @@ def check_axes(axes: Mapping[str, Axis], arms: Mapping[str, Mapping], where: str
             if differ != [key]:
                 raise UserError(
                     f"{where}: axes.{axis}: {first} and {second} differ in {', '.join(differ)}, "
-                    f"but the arms of an axis must differ only in its key {key}"
+                    f"but the arms of this axis may differ only in {key}"
                 )
 
 
 def _compared(axis: str, settings: Axis) -> list[tuple[str, str, str]]:
     """Pairs of arms to check, each with the only key in which the two arms may differ."""
     first = next(value for value in settings.values if not settings.is_without(value))
-    # If an arm sets the key's section to null, all keys of this section may differ.
+    # An arm may set the section of the key to null. Then all keys of this section may differ.
     return [
         (
             arm_name(axis, first),

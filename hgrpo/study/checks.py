@@ -80,7 +80,7 @@ def _check_cut(study: "Study", path: Path) -> None:
     if cut not in (None, expected):
         raise UserError(
             f"configs/models/{study.config.model}.yaml: tiny.cut: {cut!r}: the environment "
-            f"{study.env.name} requires {expected!r}; remove the key"
+            f"{study.env.name} requires {expected!r}; remove `tiny.cut`"
         )
 
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from hgrpo.config.read import for_snakemake, merge, read_value
 from hgrpo.errors import UserError, did_you_mean
 
-# The key `set` for assignments, and the keys of `--config` that are not part of a study.
+# `SET` is the key for assignments. `OF_THE_RUN` lists the keys of `--config` that no study has.
 SET = "set"
 OF_THE_RUN = ("study",)
 # Sections of the resolved study that come from other files.
@@ -76,7 +76,7 @@ def parse_overrides(
             raise UserError(f"command line: {key}: unknown key{nearest}")
         # Snakemake parses `methods=` as None, and `methods=null` as the text "null".
         if value is None or value == "":
-            raise UserError(f"command line: {key}=: expected a value; remove {key}= or set one")
+            raise UserError(f"command line: {key}=: expected a value; remove {key}= or add a value")
         change = _typed(value, key, _kinds_of(model, [first, *inner]))
         for name in reversed(inner):
             change = {name: change}
@@ -171,7 +171,7 @@ def _kinds_of(model: type[BaseModel], names: Sequence[str]) -> list:
     first, *inner = names
     field = model.model_fields.get(first)
     kinds = _kinds(field.annotation) if field else []
-    # In a mapping of sections, such as `axes`, the next name is a key chosen by the user.
+    # The user chooses the next name in a mapping of sections, e.g. `kl` in `axes.kl.values`.
     if inner and get_origin(field and field.annotation) is dict:
         inner = inner[1:]
     if not inner:

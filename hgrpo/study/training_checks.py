@@ -90,7 +90,7 @@ def _of_length(study: "Study", name: str) -> Iterator[str]:
             f"training.critic.warmup_steps: {warmup}: {name} has only {steps} steps in total, so "
             "its policy would not be trained"
         )
-    # The first `window` steps define the baseline. To stop, the rule needs `window` more steps.
+    # The first `window` steps define the baseline. A stop requires at least `window` more steps.
     collapse = stops.reward_collapse
     if collapse and 2 * collapse.window > steps:
         yield (

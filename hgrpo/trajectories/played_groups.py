@@ -78,7 +78,7 @@ def _trajectory(row: Mapping, turns: Sequence[Mapping], task: Task, where: str) 
     numbers = [turn["turn"] for turn in turns]
     if numbers != list(range(length)) or ends[-1] != len(row["behaviour_logprobs"]):
         raise UserError(
-            f"{where}: found {length} spans with {ends[-1]} tokens in total, but "
+            f"{where}: {length} spans contain {ends[-1]} tokens in total, but there are "
             f"{len(row['behaviour_logprobs'])} log-probs and turns {numbers}; check that "
             f"{store.TURNS_FILE} and {store.SEQUENCES_FILE} are complete and from the same round"
         )

@@ -110,7 +110,7 @@ def user_paths(study: Study) -> list[UserPath]:
     model, name = study.model, f"model {study.config.model}"
     if model.path is not None:
         hint = "expected a local folder with a Hugging Face model, not a model name on the Hub"
-        # Check now, because Snakemake deletes the stage's old output before the stage can fail.
+        # Check the path now. Before a stage starts, Snakemake deletes the stage's old output.
         holds = ("config.json", "*.safetensors")
         paths.append(UserPath("base", f"{name}: path", model.path, holds=holds, hint=hint))
     if study.config.sft.adapter is not None:

@@ -80,7 +80,7 @@ def _gpus(study: Study, executor: str) -> Iterator[Finding]:
         yield Finding(name, "required on the nodes, not on this machine", None)
         return
     try:
-        # Imported here because the import takes a second and most studies require no GPU.
+        # This import takes a second, and most studies do not need it.
         import torch
     except ImportError:
         return  # `checked_packages` already reports that torch is missing

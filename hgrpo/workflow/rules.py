@@ -41,7 +41,7 @@ class StudyRules:
                 "the run was planned; start the run again"
             )
             if self.for_one_job:
-                # If a Slurm job fails, Snakemake prints the job's log, but only if it exists.
+                # Write a log, because Snakemake prints the log of a failed Slurm job if it exists.
                 log = Path(planned.log.replace(planned.key, key))
                 log.parent.mkdir(parents=True, exist_ok=True)
                 log.write_text(f"error: {message}\n", encoding="utf-8")

@@ -22,7 +22,7 @@ from hgrpo.workflow.watch import show_progress
 if TYPE_CHECKING:
     from snakemake.workflow import Workflow
 
-# A run with fewer jobs than this ends before the warm process is ready.
+# Minimum number of jobs for a warm process. Smaller runs end before the process is ready.
 _FEW = 4
 
 

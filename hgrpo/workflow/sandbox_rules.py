@@ -29,14 +29,14 @@ _ROOTS = {
 }
 # Settings that permit a run but do not affect its results.
 _PERMITS = ("allow_degenerate",)
-# Keys of a study's file that are left out of the settings of all jobs, or of one kind of job.
+# `_UNREAD` lists keys of a study's file that no job reads. `_UNREAD_BY` lists more by kind of job.
 _UNREAD = {"base", "arms", "grid", "tiny", "packages"}
 _UNREAD_BY = {
     "statistics": {"figures", "question", "inference"},
     "figures": {"question", "inference", "pairs", "identical", "published", "also"},
     "page": {"figures"},
 }
-# Modules that register experiments. Jobs for tables and figures only import these modules.
+# These modules register experiments. The code hash of jobs other than runs excludes them.
 _REGISTRIES = (f"{_STUDIES}.pieces", f"{_STUDIES}.training")
 
 
@@ -69,7 +69,7 @@ class SandboxRules:
     def __init__(self, studies: Path | str, root: str, tiny: bool = False):
         self.folder, self.root, self.tiny = Path(studies), root, tiny
         self.names = sorted(path.stem for path in self.folder.glob("*.yaml"))
-        # Maps the name of a run's folder to a study and an arm, for the studies read so far.
+        # Maps the name of a run's folder to (study, arm). It contains only studies read so far.
         self._runs: dict[str, tuple[str, str]] = {}
 
     @functools.cache  # noqa: B019  the object lives as long as the process
@@ -114,7 +114,7 @@ class SandboxRules:
         for name in self.names if run not in self._runs else ():
             self.arms(name)
         if run not in self._runs:
-            raise UserError(f"{self.folders(run)}: not in any study, because the code has changed")
+            raise UserError(f"{self.folders(run)}: the code has changed, and no study has this run")
         name, label = self._runs[run]
         return self.study(name).piece, self.arms(name)[label][1]
 

@@ -27,7 +27,7 @@ from types import FrameType
 
 # Socket address of the warm process; one process serves all runs with the same store.
 SOCKET = Path("results/store/warm.socket")
-# Messages to a client: `_TAKEN` if a fork has accepted the job, `_ENDED` with the exit status.
+# Messages to a client. `_TAKEN`: a fork accepted the job. `_ENDED`: the exit status follows.
 _TAKEN, _ENDED = b"t", b"e"
 # Timeout for receiving a job from a client, and maximum size of a job in bytes.
 _PATIENCE_S, _LARGEST = 10.0, 1 << 20

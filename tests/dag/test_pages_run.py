@@ -32,6 +32,7 @@ LEFT_OUT = {
     "make plan PROFILE=kubernetes": "needs a bucket: tests/cluster/test_kubernetes.py",
     "python -m hgrpo.cli.board": "tests/integration/test_board.py",
     "python -m hgrpo.cli.score_credit": "reads docs/truth: tests/unit/cli/test_score_credit.py",
+    "python -m hgrpo.cli.cost": "reads real settings: tests/unit/workflow/planning/test_spent.py",
     "python -m hgrpo.cli.monitor": "reads real episodes: tests/unit/workflow/watch",
     "python benchmarks/alfworld_parity.py": "tests/integration/test_alfworld_parity.py",
 }

@@ -444,7 +444,7 @@ def test_demonstrations_that_the_model_cannot_read_are_refused(study, tmp_path):
     )
     out = tmp_path / "sft"
     done = study.run("sft", base=base, expert=study.root / "expert", out=out)
-    assert "trajectories exceed the context length of model tiny, 60 tokens" in one_line_error(done)
+    assert "exceed the context length of model tiny (60 tokens)" in one_line_error(done)
     assert not out.exists()
 
 

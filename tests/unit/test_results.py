@@ -134,7 +134,7 @@ def test_results_of_an_earlier_run_of_the_study_are_refused(tmp_path):
         study.turns("Mine", 11, 3)
     for read in (lambda: study.train_log("Other", 11), lambda: study.turns("Other", 11, 2)):
         with pytest.raises(
-            UserError, match="round_2/.*: alpha, training: the round was played with other"
+            UserError, match="round_2/.*: alpha, training: the round's settings differ"
         ):
             read()
     for name, value in (("env", {**env, "turn_cap": 9}), ("rounds", 1)):

@@ -62,7 +62,7 @@ def test_slices_by_seed_and_by_arm_give_the_files_of_the_whole_study(
     others = [part(whole, SEEDS[:3], ["SFTOnly", "Progressive", "Exact"])]
     others.append(part(whole, SEEDS[:3], ["flatGRPO", "flatGRPO_AA", "ExactShuffled"]))
     docs = published("slices", first, others[0])
-    with pytest.raises(UserError, match="contains slices; add --slice, or delete its games"):
+    with pytest.raises(UserError, match="contains slices; add --slice or delete games"):
         published("slices", whole, is_slice=False)
     lacking = "flatGRPO, flatGRPO_AA, ExactShuffled: seeds 113, 127, 131"
     assert f"no tables yet; missing: {lacking}\n" in capsys.readouterr().out

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from hgrpo.games.alfworld import pddl
 
 Entity = Hashable
-# Maps the name of a predicate to its facts. A fact is a single entity, or a tuple of several.
+# Maps the name of a predicate to its facts. A fact is a single entity or a tuple of entities.
 View = Callable[[str], set]
 Candidates = Callable[[str], list[Entity]]
 Value = Callable[[View], float]

@@ -70,7 +70,7 @@ class TextCompiler:
         return lambda facts, frame, entities: "".join(items(facts, frame, entities))
 
     def _listing(self, items: Callable, scope: Scope) -> Writer:
-        # A grammar may omit the rules for list lengths that do not occur.
+        # Rules such as `list_empty` are optional, because some grammars never need them.
         empty = self._optional("list_empty", scope)
         separator = self._optional("list_separator", scope)
         last = self._optional("list_last_separator", scope)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 LAMP = "DeskLamp"
 TOOLS = {"clean": "SinkBasin", "heat": "Microwave", "cool": "Fridge"}
-# Maps each change to the predicate for objects that support this change.
+# Maps a change to its precondition, a predicate that the object must satisfy.
 ABILITIES = {"clean": "cleanable", "heat": "heatable", "cool": "coolable"}
 # Maps a language to the command that puts an object into a receptacle.
 PUT = {"move": "move {} to {}", "put": "put {} in/on {}"}

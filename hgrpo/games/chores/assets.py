@@ -27,8 +27,8 @@ def make(settings: ChoresSettings, seed: int) -> Iterator[tuple[str, Task]]:
             game = next(_new(settings, habits, rng, seen), None)
             if game is None:
                 raise UserError(
-                    f"panels.{split}: no new game in {_TRIES} draws after {number} games; use more "
-                    "chores or kinds, or smaller panels"
+                    f"panels.{split}: found {number} games, but {_TRIES} further draws gave no new "
+                    "game; use more chores or kinds of objects, or smaller panels"
                 )
             seen.add(game.path)
             yield split, Task(f"{split}-{number}", game.path, game.content_hash(settings), "chores")

@@ -8,7 +8,7 @@ from hgrpo.games import streams
 from hgrpo.games.base import Task
 from hgrpo.games.chores.settings import ChoresSettings
 
-# Single words, so that a small tokenizer can assign one token to each.
+# Each name is a single word, so that a small tokenizer can represent it by one token.
 _THINGS = """
     apple ball basket bell belt book bottle bowl box broom brush button candle card chain clock
     cloth coat coin comb cup dress drum fan flute fork glass glove hammer hat iron jar key kite

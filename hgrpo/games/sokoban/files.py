@@ -16,7 +16,7 @@ from hgrpo.games.user_path import user_text
 
 _RUN = re.compile(r"(\d{0,3})([ \t#@+$*.\-_pPbB|])")
 _ROW = re.compile(rf"({_RUN.pattern})+")
-# A row of a board that may contain unknown symbols. A line such as "#7" is a title, not a row.
+# A board row that may contain unknown symbols. A line such as "#7" is a title, not a row.
 _ODD_ROW = re.compile(r"\s*#(?!\s*\d+\s*$).*")
 _NOTE = re.compile(r"\s*([A-Za-z][\w -]*):\s*(.+)")
 
@@ -56,8 +56,8 @@ def _is_row(line: str, above: list[str]) -> bool:
     if "#" in line:
         return bool(_ROW.fullmatch(line) or (above and _ODD_ROW.fullmatch(line)))
     if not line.strip(" \t-_"):
-        # A line of floor symbols, such as `---`, is a row if it is below the first row of a board
-        # and the player is not in a row above it.
+        # A line of floor symbols, such as `---`, can also separate levels. It is a row only if it
+        # is below the first row of a board and no row above it contains the player.
         return bool(above and line.strip()) and not set("@+pP") & set("".join(above))
     return bool(above) and not line.strip(" \t@+$*.-_")
 

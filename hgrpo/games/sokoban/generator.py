@@ -20,7 +20,7 @@ from hgrpo.games.sokoban.settings import GenerateSettings
 
 _TRIES = 1000
 _TURN = 0.35
-# Cells that one step of the random walk clears, relative to the current cell.
+# Each step of the random walk clears the cells at these offsets from the current cell.
 _PATCHES = (
     ((0, 0), (0, -1), (0, 1)),
     ((0, 0), (-1, 0), (1, 0)),
@@ -64,8 +64,8 @@ def generate(
             for attempt in count():
                 if attempt == _TRIES:
                     raise UserError(
-                        f"panels.{split}: no new level of {band[0]} to {band[-1]} actions in "
-                        f"{_TRIES} draws after {number} levels; use larger rooms or smaller panels"
+                        f"panels.{split}: found {number} levels, but no new level of {band[0]} to "
+                        f"{band[-1]} actions in {_TRIES} draws; use larger rooms or smaller panels"
                     )
                 rng = streams.generator("sokoban-level", seed, split, number, attempt)
                 drawn = _draw(config, band, rng)

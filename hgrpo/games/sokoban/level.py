@@ -169,7 +169,7 @@ def draw_level(rows: int, columns: int, free: set[int], board: Board, targets: s
     return "\n".join("".join(symbols[i * columns : (i + 1) * columns]) for i in range(rows))
 
 
-# Maps (cell has a box, cell has the player, cell is a target) to a symbol.
+# Each key states whether a cell has a box, whether it has the player, and whether it is a target.
 _SYMBOLS = {
     (False, False, False): " ",
     (False, False, True): ".",

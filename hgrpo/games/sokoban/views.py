@@ -54,7 +54,7 @@ class Picture:
             target if cell in level.targets else floor if open_ else wall
             for cell, open_ in enumerate(level.free)
         ]
-        # Append each row's line break to its last cell, so that `cells` has one entry per cell.
+        # `cells` has one entry per cell, so the last entry of a row also contains the line break.
         for end in range(level.columns - 1, len(cells) - 1, level.columns):
             cells[end] += "\n"
         self._cells = cells

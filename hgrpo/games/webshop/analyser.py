@@ -53,7 +53,7 @@ _WORD = regex.compile(
     rf"|[#*]{_MARK}*?\u20E3{_MARK}*+"
     rf"|(?:\p{{LB=SA}}{_MARK}*+)++"
     rf"|[\p{{Script=Han}}\p{{Script=Hiragana}}]{_MARK}*+)"
-    # A run of joiners is not a word. Matching it here avoids quadratic time for long runs.
+    # A run of joiners is not a word. Without this branch, long runs would take quadratic time.
     rf"|{_run(_JOINER)}",
     regex.VERSION1,
 )
@@ -75,8 +75,8 @@ _FORMS = r"(?:i|y|is|ys|ies|[iy](?:ed|ing)s?)"  # endings that Porter's first st
 _VARIANTS = (
     (re.compile(rf"({_SYLLABLE}bl){_FORMS}"), r"\1e"),
     (re.compile(rf"({_SYLLABLE}log){_FORMS}"), r"\1"),
-    # Before -ed and -ing, Lucene reduces all double consonants except l, s and z. PyStemmer
-    # reduces only b, d, f, g, m, n, p, r and t.
+    # Before -ed and -ing, Lucene reduces all double consonants except l, s and z to single ones.
+    # PyStemmer does this only for b, d, f, g, m, n, p, r and t.
     (re.compile(r"(.*(?:[aeiou]|[^aeiou]y).*([^aeiouybdfgmnprtlsz]))\2(?:ed|ing)s?"), r"\1"),
 )
 

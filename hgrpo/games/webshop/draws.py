@@ -7,7 +7,7 @@ from hgrpo.games import streams
 
 Item = TypeVar("Item")
 
-# Block size. Drawing 48 numbers takes about as long as the overhead of a call to NumPy.
+# Number of draws per call to NumPy. 48 draws take about as long as the overhead of the call.
 _STOCK = 48
 
 

@@ -87,7 +87,7 @@ class WebshopEnv(PickledByReplay):
     def situation(self) -> tuple[str, str]:
         """Return two fingerprints: of the page with chosen options, and of all clickable texts."""
         session = self.session
-        # The ASIN is included because two products can have identical pages.
+        # The state includes the ASIN, because two products can have identical pages.
         texts = [piece.text for piece in session.page if piece.kind != "instruction"]
         opened = [] if session.item is None else [session.item.product.asin]
         state = [*texts, *opened, *sorted(session.chosen.items())]

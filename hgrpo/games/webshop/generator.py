@@ -34,8 +34,8 @@ _NEW_BRAND = 0.5
 # A near-duplicate's price is the first product's price times exp(u), with u uniform in
 # [-spread, spread], clipped to the price range of the product type.
 _PRICE_SPREAD = 0.3
-# Maximum number of draws to obtain a near-duplicate that differs from all others in its family.
-# Also the number of sets of attributes from which `_selective` chooses one.
+# Maximum number of draws until a near-duplicate differs from all others in its family. `_selective`
+# also draws this many sets of attributes and returns one of them.
 _ATTEMPTS = 8
 # Probabilities that a price is a range, and that a request mentions an option.
 _PRICE_RANGE = 0.3

@@ -113,7 +113,7 @@ def _trajectories(
         counts["left out: empty file"] += 1
         return
     lines = itertools.chain(head, rows)
-    # Look for a session log's keys in two lines, because the first line may be invalid.
+    # Check two lines for the keys of a session log, because the first line may be invalid.
     if any(isinstance(row, dict) and row.keys() >= {"page", "url", "goal"} for _, row in head):
         readings = [partial(_session, lines, counts)]
     else:

@@ -93,7 +93,7 @@ class Index:
                 postings = slice(*self.starts[place : place + 2].tolist())
                 weight = np.float32(count) * self._idf(postings.stop - postings.start)
                 documents.append(self.documents[postings])
-                # tf / (tf + norm) = 1 - 1 / (1 + tf / norm), in Lucene's order of operations.
+                # Lucene computes tf / (tf + norm) as 1 - 1 / (1 + tf / norm), as in the next line.
                 shares.append(weight - weight / self.saturations[postings])
         if not documents:
             return np.empty(0, np.int64), np.empty(0, np.float32)

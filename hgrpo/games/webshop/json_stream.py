@@ -19,8 +19,8 @@ _TOP = {b"[": ("array", "]"), b"{": ("object", "}")}
 _CHUNK = 1 << 20  # characters per read
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\n\r]*")
-# If the buffer ends in the middle of a value, the parser reports either an unterminated string or
-# an error near the end of the buffer, at a distance of at most this number of characters.
+# If the buffer ends within a value, the parser reports an unterminated string, or an error at most
+# this many characters before the end of the buffer.
 _LONGEST_TOKEN = 16
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -159,7 +159,7 @@ def human_instructions(path: Path, counts: Counter[str]) -> dict[str, list[Instr
                 usable.append(Instruction(text, phrases, wish.instruction_options))
             else:
                 counts["human instruction left out: no instruction_attributes"] += 1
-        # If a key occurs twice, use the last entry, as the original's JSON reader does.
+        # If a key occurs twice, use the last entry, as WebShop's own JSON reader does.
         instructions.pop(asin, None)
         if usable:
             instructions[asin] = usable

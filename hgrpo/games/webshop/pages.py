@@ -55,7 +55,7 @@ def item_page(instruction: str, item: Item, show_attributes: bool) -> Page:
     page = [*_head(instruction), _button(PREVIOUS)]
     for name, values in product.options.items():
         page += _texts(name)
-        # As in the original, an empty value adds no element, because its label has no text.
+        # As in the original WebShop, an empty value has no button.
         page += [Piece("option", value, name) for value in values if value]
     page += _texts(product.title, f"Price: {product.price_tag}", f"Rating: {_NO_RATING}")
     page += [_button(tab) for tab in TABS[: None if show_attributes else -1]]

@@ -100,6 +100,6 @@ def reward_differs(recorded: float, session: Session) -> bool:
     purchase = session.bought
     paid = purchase.total if purchase else 0.0
     parts = len(session.goal.attributes) + len(session.goal.options) + 1
-    # How much the reward would change if the price were on the other side of the limit.
+    # Change in the reward if the price were on the other side of the limit.
     swing = 0.0 if purchase is None else (-1 if purchase.price_hit else 1) / parts * purchase.r_type
     return not any(abs(recorded - other) <= _CLOSE for other in (paid, paid + swing))

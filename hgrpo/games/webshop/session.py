@@ -83,9 +83,9 @@ class Session:
         return False
 
     def _click(self, text: str, piece: pages.Piece) -> None:
-        # As in the original, buttons take precedence over option values: a click on an option value
-        # "buy now" is a purchase. An ASIN can equal the label of a button on product pages, so
-        # these buttons are recognised only while a product is open.
+        # As in the original WebShop, buttons take precedence over option values: if an option has
+        # the value "buy now", a click on it buys the product. An ASIN can equal the label of a
+        # button on product pages, so these buttons are recognised only while a product is open.
         kind = self._taken_for()
         if text == pages.BUY.lower() and self.item is not None:
             target = self.shop.item(self.goal.row)

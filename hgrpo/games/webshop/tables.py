@@ -21,7 +21,7 @@ from hgrpo.games.webshop.records import Goal, Item, Product
 _BATCH = 8192
 _CACHED = 8192
 _TEXTS = pa.list_(pa.string())
-# The fields of `Product`, with options split into names and values, and two fields of `Item`.
+# These are the fields of `Product`, followed by the fields `price` and `nouns` of `Item`.
 _ITEMS = pa.schema(
     [
         ("asin", pa.string()),
@@ -70,7 +70,7 @@ class _Rows:
         except (pa.ArrowInvalid, OSError) as error:
             raise UserError(f"{path}: not a {what} ({error})") from None
         if reader.schema != schema:
-            raise UserError(f"{path}: {what} from another version; run the assets stage again")
+            raise UserError(f"{path}: {what} has a different schema; run the assets stage again")
         self._source = f"{path}: the {what}"
         self._batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
         self._length = sum(batch.num_rows for batch in self._batches)

@@ -11,7 +11,7 @@ import numpy as np
 
 from hgrpo.learning.filters.settings import FilterConfig, Score
 
-# Relative tolerance for rounding errors in shares, e.g. because 0.1 added ten times is not 1.
+# Relative tolerance for rounding errors in shares. For example, 0.1 added ten times is not 1.
 ROUNDING = 1e-12
 
 

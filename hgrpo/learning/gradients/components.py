@@ -21,8 +21,8 @@ from hgrpo.policy.policy import Policy
 from hgrpo.policy.precision import cast
 from hgrpo.policy.score_sketch import CountSketch
 
-# The policy loss with the actual advantages (task) and with all advantages 1 (score), the KL to the
-# reference, and the negative entropy. The components are not multiplied by their coefficients.
+# The components are the policy loss (task), the policy loss with every advantage set to 1 (score),
+# the KL to the reference, and the negative entropy. No coefficients are applied.
 COMPONENTS = ("task", "score", "kl", "entropy")
 # Number of float32 entries (64 MiB) per block of the matrix product.
 _CHUNK = 2**24

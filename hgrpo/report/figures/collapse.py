@@ -24,7 +24,8 @@ def collapse(table: pd.DataFrame | None, arms: Arms) -> Drawing | None:
     if table is None:
         return None
     rows = table[table["turn"] == ANY].reindex(columns=["method", "round", "step", *PANELS, CHANCE])
-    # Metrics are measured before the step's update, after `step` of the round's `steps` updates.
+    # Metrics are measured before the update of a step. At that time, `step` of `steps` updates are
+    # done.
     steps = table["step"].max() + 1
     rows["trained"] = rows["round"] - 1 + rows["step"] / steps
     means = rows.groupby(["method", "trained"], as_index=False)[[*PANELS, CHANCE]].mean()

@@ -17,8 +17,8 @@ _TITLE = 130  # maximum length of a title in characters; longer goals are trunca
 POSITIVE, NEGATIVE = "#3a86c8", "#e07b00"
 LONGEST = 16  # maximum number of turns for a legible plot
 COLOURS = LinearSegmentedColormap.from_list("credit", [NEGATIVE, PAPER, POSITIVE])
-# With more columns than `MOST_NUMBERED`, cells have no numbers. With more columns than
-# `MOST_ABREAST`, column names are not horizontal.
+# Cells show numbers only if there are at most `MOST_NUMBERED` columns. Column names are horizontal
+# only if there are at most `MOST_ABREAST` columns.
 MOST_NUMBERED, MOST_ABREAST = 6, 4
 # Cells stay light in the dark theme, so their text must stay dark. Unlike INK and MUTED, these
 # colours are not replaced by the theme.
@@ -149,7 +149,7 @@ def strips(
         _strip(ax, picture, list(labels), numbered)
         size, rotation = 8 if numbered else 6.5, 0 if abreast else 90
         ax.set_xticks(np.arange(len(names)) + 0.5, names, fontsize=size, rotation=rotation)
-        # Right-aligned, so that a long goal can extend to the left, above the actions.
+        # Align titles right, so that a long goal can extend to the left, above the actions.
         short = shorten(title, _TITLE, placeholder=" ...")
         ax.set_title(wrap(short, 46), fontsize=9, loc="right")
     return figure

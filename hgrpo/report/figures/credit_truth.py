@@ -12,7 +12,7 @@ from hgrpo.report.style import GRID, INK, MUTED, PAPER, Drawing, canvas, cell_ro
 _SECTION = "truth"
 _COLOURS = ("#9aa3ad", "#0072b2", "#d55e00", "#009e73")
 _MARKERS = ("o", "s", "D", "^")
-# Turns up to this number have separate columns in the figure of sign errors.
+# Largest turn number in the figure of sign errors.
 _TURNS = 12
 
 

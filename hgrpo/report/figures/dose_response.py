@@ -16,7 +16,7 @@ from hgrpo.report.endpoint_words import MEASURES, amount, endpoint_phrase, thres
 from hgrpo.report.style import MUTED, Drawing
 from hgrpo.report.words import if_several, percent
 
-# Horizontal width over which the points of an arm's runs are spread, as a fraction of the axis.
+# The points of an arm's runs are spread over this fraction of the range of correlations.
 _BREADTH = 0.09
 # Column of times -> label.
 _UNITS = {"steps": "Steps", "value": "Trajectories"}
@@ -42,7 +42,7 @@ def dose_response(comparison: Comparison, arms: Arms, doses: Mapping[str, float]
     _draw(first, table[table["measure"] == ENDPOINT], "value", arms, doses)
     _title(first, f"Test: {endpoint_phrase(comparison)}")
     style.percent_axis(first.yaxis, MEASURES[score].unit)
-    # The limits include all runs and therefore all means, but possibly not all intervals.
+    # The vertical axis includes all runs and therefore all means, but possibly not all intervals.
     slowest = times.loc[times["seed"].notna(), unit].max()
     for ax, level in zip(others, levels, strict=False):
         _draw(ax, times[times["threshold"] == level], unit, arms, doses)

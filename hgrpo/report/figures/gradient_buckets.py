@@ -49,7 +49,7 @@ def policy_name(method: str, steps: int) -> str:
     return f"{method}_step_{steps}"
 
 
-# Title of a panel, and the function that draws it, called with axes, rows and one of `PASSES`.
+# A panel consists of a title and a function that draws it from axes, rows and one of `PASSES`.
 _Panel = tuple[str, Callable[[Axes, pd.DataFrame, str], None]]
 
 

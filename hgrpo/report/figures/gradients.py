@@ -17,8 +17,8 @@ DRAWN = {
     "kl": ("KL", "#e07b00"),
     "entropy": ("entropy", "#009e73"),
 }
-# Components on the same vertical axis. The task norm may be a thousand times the other norms, so
-# the task has a separate axis.
+# Each tuple lists components with a common vertical axis. The task norm may be a thousand times the
+# other norms, so the task has a separate axis.
 SCALES = (("task",), ("kl", "entropy"))
 TITLES = {"prefilter": "all groups", "postfilter": "after the filter"}
 

@@ -13,8 +13,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-# Rows with at least 2 and at most this many new tokens form one group. Rows with 1 new token form a
-# separate group.
+# Rows with 2 to `_NARROW` new tokens form one group. Rows with 1 new token form another.
 _NARROW = 8
 # Branches whose suffix has at most this length are grouped together.
 _SHORT = 64
@@ -210,8 +209,8 @@ class AttentionGroup:
     ):
         slots, offsets, lengths, starts = zip(*rows, strict=True)
         low, high = min(slots), max(slots) + 1
-        # If at least half of the cache rows from `low` to `high` are in the group, process all of
-        # them, because this is faster than copying the group's rows out of the cache.
+        # If the group has at least half of the cache rows in [low, high), process all of these
+        # rows. This is faster than copying the group's rows out of the cache.
         self.dense = len(slots) * 2 >= high - low
         height = high - low if self.dense else len(slots)
         place = torch.tensor(slots) - low if self.dense else torch.arange(len(slots))

@@ -21,7 +21,7 @@ from hgrpo.rollout.torch.attention import Row
 _FAST = {"nogil": True, "fastmath": True, "error_model": "numpy"}
 _LOWEST = np.finfo(np.float32).min
 _LOG2_E = np.float32(math.log2(math.e))
-# 2^f on [0, 1] is approximated by a polynomial. `_POWER` has its coefficients, lowest power first.
+# A polynomial approximates 2^f for f in [0, 1]. `_POWER` has its coefficients, lowest first.
 _FIT = np.polynomial.Chebyshev.interpolate(np.exp2, 6, [0, 1])
 _POWER = tuple(_FIT.convert(kind=np.polynomial.Polynomial).coef.astype(np.float32))
 
@@ -152,7 +152,7 @@ def _attend(q, kv, keys, values, out, rows, queries, cos, sin):
                     mixed[d] /= total
 
 
-# Caching requires that the package's folder or the user's cache folder is writable. Otherwise,
-# every process compiles the kernel again.
+# Caching fails if neither the package's folder nor the user's cache folder is writable. In this
+# case, every process compiles the kernel again.
 with contextlib.suppress(RuntimeError):
     _attend.enable_caching()

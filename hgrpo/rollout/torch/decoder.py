@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from hgrpo.base_model.architecture import PlainConfig
 
 _SUPPORTED = ("qwen2", "llama")
-# With MAP_PRIVATE, a forked process does not share the parent's cache. Windows does not have this
-# flag.
+# With MAP_PRIVATE, a forked process does not share its parent's cache. Windows lacks this flag.
 _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 
@@ -47,7 +46,7 @@ def check_supported(config: "PlainConfig | PretrainedConfig") -> None:
         raise UserError(f"hidden_act: {config.hidden_act!r}: the torch engine supports silu only")
     # Among the supported types, only Qwen2 has layers with a sliding window.
     windows = config.model_type == "qwen2" and "sliding_attention" in (config.layer_types or ())
-    # A missing window size is also rejected: transformers cannot run such layers without it.
+    # Also reject a missing window size, because transformers cannot run such layers without one.
     if windows and (config.sliding_window or 0) < config.max_position_embeddings:
         raise UserError(
             f"sliding_window: {config.sliding_window} of {config.max_position_embeddings} "
@@ -129,8 +128,8 @@ class Decoder:
         for layer in range(self.config.num_hidden_layers):
             prefix = f"model.layers.{layer}"
             attention, mlp = f"{prefix}.self_attn", f"{prefix}.mlp"
-            # Fuse the weights of q, k and v, and of gate and up, to reduce the number of matrix
-            # products. In small models, a call takes longer than its arithmetic.
+            # Fuse q, k and v into one weight matrix, and gate and up into another. In small models,
+            # a call takes longer than its arithmetic, so fewer products are faster.
             take(f"{layer}.qkv", *(f"{attention}.{part}_proj" for part in "qkv"))
             take(f"{layer}.gate_up", f"{mlp}.gate_proj", f"{mlp}.up_proj")
             take(f"{layer}.o", f"{attention}.o_proj")
@@ -207,9 +206,9 @@ class Decoder:
         flat, ends, row_of = (t.to(self.device) for t in (flat, ends, row_of))
         x = w["embed"][flat]
         layers = self.config.num_hidden_layers
-        # Unless all rows are branches, compute the last layer for all tokens, not only for each
-        # row's last token. Rounding depends on the shape, so computing fewer tokens would change
-        # the rollouts of existing studies.
+        # If all rows are branches, compute the last layer only for each row's last token.
+        # Otherwise, compute it for all tokens, because different shapes would change rounding and
+        # therefore the rollouts of existing studies.
         lean = not sums and len(branches) > 0 and all(branches)
         for layer in range(layers - lean):
             x = self._layer(layer, x, attention)

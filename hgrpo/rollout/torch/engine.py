@@ -76,13 +76,13 @@ class TorchEngine:
         self._rows: dict[int, _Row] = {}
         self._active: dict[int, _Row] = {}
         self._texts: dict[int, int] = {}
-        # Maps (text id, prefix length) to the row of a new branch that has not been processed yet.
+        # A new branch is stored here until it is processed. The key is (text id, prefix length).
         self._fresh: dict[tuple[int, int], _Row] = {}
         self._free = list(range(self.capacity))
 
     def hold(self, text: int, tokens: list[int]) -> None:
         """See `HoldsTexts`."""
-        # Texts take the highest free slots, because conversations take the lowest ones.
+        # Place texts in the highest free slots, because conversations use the lowest ones.
         self._texts[text] = slot = self._take(max)
         self._decoder.forward([slot], [tokens], [0])
 
@@ -249,8 +249,8 @@ class TorchEngine:
             part.pending = [token]
             overlong = token != self.end_id and len(part.reply) >= self.sampling.max_tokens
             if overlong and self.embeddings and part.branch is None:
-                # The embedding is a mean that includes the last token, so process this token before
-                # completing the reply.
+                # The embedding is a mean that includes the last token, so the engine processes this
+                # token before it completes the reply.
                 part.cut = True
             elif token == self.end_id or overlong:
                 # The last token is processed later, together with the next observation.

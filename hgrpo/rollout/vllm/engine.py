@@ -192,8 +192,8 @@ def _start(
             max_model_len=max_length,
             max_num_seqs=capacity,
             enable_prefix_caching=True,
-            # With chunked prefill, vLLM would reset the reply's random generator. The reset would
-            # change samples, and it fails for a CPU generator.
+            # With chunked prefill, vLLM would reset the reply's random generator. This would change
+            # samples, and would raise an error for a CPU generator.
             enable_chunked_prefill=False,
             block_size=_CPU_BLOCK if on_cpu else None,
             gpu_memory_utilization=settings.gpu_memory_utilization,

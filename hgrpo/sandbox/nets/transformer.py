@@ -26,7 +26,7 @@ from hgrpo.sandbox.nets.layout import Part, draw_weights, linear, linear_parts, 
 
 # Minimum number of keys in attention, including padding.
 _FEWEST = 16
-# The layer norms of a block, each with the linear layer that follows it.
+# Pairs (layer norm, linear layer that follows it) of a transformer block.
 _INTO = (("attend", "in"), ("feed", "wide"))
 
 

@@ -206,7 +206,7 @@ def exact_gradient(trainer: "Trainer", batch: Rollout) -> Tensor:
     """
     weights = trainer.weights.clone().requires_grad_()
     total = torch.zeros_like(weights)
-    # Inputs are processed one at a time, because one graph for all inputs would take gigabytes.
+    # Inputs are processed one at a time, because the autograd graph of all would take gigabytes.
     parts = zip(batch.inputs[VIEW].split(1, 1), batch.labels.split(1, 1), strict=True)
     for part in parts:
         chances, rewards = every_output(trainer.task, trainer.policy, weights, Questions(*part))

@@ -16,8 +16,8 @@ from hgrpo.sandbox import draws
 from hgrpo.sandbox.policies import Inputs, Policy, Sampled
 from hgrpo.sandbox.rl.tasks.task import Task, can_list, output_count
 
-# Outputs per forward pass, summed over seeds. A pass must fit into the CPU cache. The limit is
-# higher for enumerated outputs, because they share most of their tokens.
+# Maximum number of outputs per forward pass, summed over seeds, so that a pass fits into the CPU
+# cache. The maximum is higher for enumerated outputs, because they share most of their tokens.
 _DRAWN_AT_ONCE = 1280
 _LISTED_AT_ONCE = 10_000
 # Maximum number of (input, output) pairs for exact expectations.

@@ -28,7 +28,7 @@ _DEFAULTS = {
     "seq_len": 5,
     "allow_degenerate": True,
 }
-# These settings have no flag: `main` sets them, to a single seed and from the other flags.
+# These settings have no flag. `run` derives them from the other flags.
 _DERIVED = ("seeds", "rule", "num_steps", "eval_every", "num_seeds")
 _FIRST = ("step", "seed", "sample", "projection", "update_projection")
 

@@ -20,7 +20,7 @@ class Supply:
     def __init__(self, settings: RlSettings):
         self.settings = settings
         self.kept: list[Rollout] = []
-        # Number of batches used for training so far, by seed and age of the batch, [S, room].
+        # trained[s, a] is the number of batches of age a on which seed s has been trained so far.
         self.trained = torch.zeros(len(settings.seeds), self._room, dtype=torch.int64)
 
     @property

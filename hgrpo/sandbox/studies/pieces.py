@@ -20,7 +20,7 @@ class Piece:
 
     settings: str
     trains: str
-    # Settings that shorten a run to a tiny test run; `tiny_tasks` adds settings for single tasks.
+    # Settings for a very short test run. `tiny_tasks` maps a task to its additional settings.
     tiny: Mapping[str, Any]
     tiny_tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 

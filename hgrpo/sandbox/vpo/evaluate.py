@@ -25,7 +25,7 @@ from hgrpo.sandbox.vpo.set_metrics import (
     worst_regret,
 )
 
-# Values of k in the metrics `*_at_k`. The k answers may come from several sets.
+# Values of k in the metrics `*_at_k`, which are computed for k answers.
 _POOLS = (1, 3, 9)
 _REFERENCE_SETS = 12
 
@@ -37,7 +37,7 @@ class Examiner:
     task: ParetoFront
     policy: SetPolicy
     seeds: Sequence[int]
-    # Whether columns of the original sandbox are estimated from samples, not computed exactly.
+    # Whether the original sandbox's columns are estimated from samples instead of computed exactly.
     samples: bool = False
 
     @torch.no_grad()

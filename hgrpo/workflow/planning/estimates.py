@@ -15,7 +15,7 @@ from hgrpo.workflow.planning.reference import Reference, has_bfloat16
 # arms, rates of a reference machine, the job's time limit.
 OWN, OTHER_ARMS, REFERENCE, CEILING = range(4)
 _SECONDS, _BYTES = range(2)
-# Maps (stage, digest of the settings) to the (seconds, bytes) of each past job.
+# Maps (stage, digest of the settings) to (run time in seconds, output in bytes) of each past job.
 Past = dict[tuple[str, str], list[tuple[float, float]]]
 
 

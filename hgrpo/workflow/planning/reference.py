@@ -22,7 +22,7 @@ from hgrpo.study.study import Study
 
 REFERENCE = Path(__file__).with_name("reference.json")
 _ALL_TASKS = 3553  # size of a panel without a fixed size: ALFWorld's number of training games
-# In published studies, dynamic sampling plays 1.6 to 2.0 times as many tasks as `tasks_per_step`.
+# Published studies with dynamic sampling play 1.6 to 2.0 times `tasks_per_step` tasks per step.
 _FURTHER_PLAY = 1.8
 CRITIC = 2.4  # cost of an update with a critic relative to GRPO, see docs/benchmarks.md
 _GROWTH = 0.9  # seconds per token grow with the parameters to this power, from 0.5 M to 135 M
@@ -36,7 +36,7 @@ _BYTES_PER_BASE_WEIGHT = 4
 # All conversations are assumed to have the maximum length.
 _BYTES_PER_TOKEN = 2
 _LONGEST = 8192  # tokens of a conversation if the model's file does not set `max_length`
-# Inputs plus outputs of a LoRA target module, in units of the hidden size.
+# Number of inputs plus outputs of a LoRA target module, divided by the hidden size.
 _ATTENTION = dict.fromkeys(("q_proj", "k_proj", "v_proj", "o_proj"), 2)
 _FEED_FORWARD = 7
 # Upper bound on width * layers / sqrt(parameters), which is between 0.9 and 1.5 for SmolLM2-135M

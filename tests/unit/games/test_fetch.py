@@ -102,7 +102,7 @@ def test_a_wrong_checksum_leaves_nothing_behind(shelf, tmp_path):
 
 
 def test_a_wrong_size_is_noticed_before_the_body(shelf, tmp_path):
-    with pytest.raises(UserError, match=rf"expected 7 bytes, but the server offers {len(CONTENT)}"):
+    with pytest.raises(UserError, match=rf"7 bytes, but the file on the server has {len(CONTENT)}"):
         get(shelf, tmp_path / "f", size=7)
     assert names(tmp_path) == []
     assert len(shelf.requests) == 1

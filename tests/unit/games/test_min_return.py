@@ -73,8 +73,8 @@ def test_a_score_of_an_expert_that_is_not_finite_is_named(score):
 @pytest.mark.parametrize(
     ("panel", "changes", "message"),
     [
-        ("test", {}, "the panel train has no task with this id and content_hash"),
-        ("train", {"content_hash": "0"}, "the panel train has no task with this id and content_"),
+        ("test", {}, "the panel `train` has no task with this id and content_hash"),
+        ("train", {"content_hash": "0"}, "the panel `train` has no task with this id and content_"),
         ("train", {"n_turns": 99}, "n_turns is 99, with 8 actions and 9 observations"),
         ("train", {"actions": ["wait"] * 7 + [" "]}, "an action is empty or not a string"),
     ],

@@ -181,6 +181,6 @@ def test_no_task_comes_twice_in_a_step_that_begins_the_panel_again(seed, size):
 def test_a_step_of_more_tasks_than_the_panel_has_is_refused():
     training = TrainingConfig(tasks_per_step=8)
     with pytest.raises(
-        UserError, match="training.tasks_per_step: 8, but the train panel has only 7"
+        UserError, match="training.tasks_per_step: 8, but the train panel has 7 tasks"
     ):
         tasks_of_step(PANEL[:7], 11, 1, 0, training)

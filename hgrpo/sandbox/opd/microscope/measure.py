@@ -20,7 +20,7 @@ from hgrpo.sandbox.opd.microscope.settings import MicroscopeSettings
 from hgrpo.sandbox.opd.tasks import DistillTask
 from hgrpo.sandbox.policies import Policy, SequencePolicy
 
-# If the exact gradient must be estimated, batches for its estimate are larger by this factor.
+# If the expected gradient is estimated, the batches for the estimate are larger by this factor.
 _LARGER = 8
 
 Row = dict[str, float | int | str]

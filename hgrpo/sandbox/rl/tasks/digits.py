@@ -25,7 +25,7 @@ from hgrpo.sandbox.rl.tasks.task import Bandit
 _CLASSES = 10
 _TEST_EVERY = 5
 _ARRAYS = ("x_train", "y_train", "x_test", "y_test")
-# Errors for a file that is damaged, truncated or of the wrong kind.
+# Exceptions that are raised if the file is damaged, truncated or of the wrong kind.
 _DAMAGED = (KeyError, ValueError, TypeError, EOFError, OSError, zipfile.BadZipFile, zlib.error)
 
 
@@ -58,8 +58,8 @@ class Digits(Bandit):
             fits = x.ndim > 1 and y.ndim == 1 and len(x) == len(y) > 0
             if not fits or y.min() < 0 or y.max() >= _CLASSES:
                 raise UserError(
-                    f"{settings.data}: {name} images have shape {x.shape} and labels {y.shape}; "
-                    "expected shape (n, ...) for images, and n labels from 0 to 9"
+                    f"{settings.data}: {name}: the images have shape {x.shape}, the labels have "
+                    f"shape {y.shape}; expected images of shape (n, ...) and n labels from 0 to 9"
                 )
         rows = [torch.as_tensor(x.reshape(len(x), -1), dtype=torch.float32) for x in arrays[::2]]
         labels = [torch.as_tensor(y.astype(np.int64)) for y in arrays[1::2]]

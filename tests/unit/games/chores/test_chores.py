@@ -202,7 +202,7 @@ def test_the_given_share_of_chores_counts_in_every_game():
 
 def test_a_world_with_too_few_games_is_refused():
     settings = world(chores=1, kinds=2, turn_cap=1, expert={"turn_cap": 1})
-    with pytest.raises(UserError, match=r"panels\.train: no new game in 1000 draws after 16"):
+    with pytest.raises(UserError, match=r"panels\.train: found 16 games, but 1000 further"):
         panels(settings)
 
 

@@ -242,7 +242,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "the goals for the catalogue": (
         lambda folder: shutil.copy(folder / GOALS, folder / CATALOGUE),
-        "catalogue from another version",
+        "catalogue has a different schema",
     ),
     "a catalogue with another price": (
         lambda folder: write_catalogue(
