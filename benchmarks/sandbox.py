@@ -157,8 +157,8 @@ def _compare(ours: Callable[[], object], theirs: Callable[[], object]) -> dict[s
     ours(), theirs()
     pairs = []
     for number in range(PAIRS):
-        # Alternate which side runs first, so that a gradual slowdown of the machine favours
-        # neither.
+        # The two functions take turns at running first, so that a gradual slowdown of the
+        # machine favours neither of them.
         if number % 2:
             slow, fast = _seconds(theirs), _seconds(ours)
         else:

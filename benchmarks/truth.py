@@ -132,8 +132,8 @@ def _restarts(collector: Collector, points: Sequence[Point]) -> list[Start]:
             replace(point.trajectory),
             point.turn,
         )
-        # Loop over points inside, so that continuations of the same turn do not start together. The
-        # engine shares equal prefixes of episodes that start together.
+        # The inner loop is over points, so that continuations of the same turn do not start
+        # together. The engine shares equal prefixes of episodes that start together.
         for number in range(EACH)
         for point in points
     ]

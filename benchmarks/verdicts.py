@@ -35,9 +35,10 @@ from hgrpo.evaluation.statistics import ALPHA, LEVEL, wilson_interval
 
 ROOT = Path(__file__).resolve().parent.parent
 GAMES, ROUNDS = 500, 5
-# Success rate of each arm, and standard deviation over the runs of an arm; values of `bakeoff`.
+# Success rate of an arm, and standard deviation of the endpoint over the runs of one arm. Both are
+# taken from the study `bakeoff`.
 SUCCESS, DEVIATION = 0.45, {"area": 0.04, "last_round": 0.06}
-# True difference for which power is computed, in units of the standard deviation over runs.
+# True difference between arms for the power calculation, in standard deviations over runs.
 AHEAD = 2.5
 COLLAPSED, FAILED = 0.2, 0.01
 WIDE = 3.0
@@ -176,8 +177,8 @@ def _studies(
     return Studies(runs[:, :arms], runs[:, -1] if cell.twin else None, added, fixed)
 
 
-# Result of an analysis: the variance of each comparison's mean difference, and its degrees of
-# freedom. Each array has the shape [repeats, comparisons].
+# An analysis returns two arrays of shape [repeats, comparisons]: variances and degrees of freedom.
+# Each variance is that of the mean difference of one comparison.
 Found = tuple[np.ndarray, np.ndarray]
 
 
@@ -252,8 +253,8 @@ def moderated(studies: Studies) -> Found:
     """
     alone, seeds = _own(studies)
     freedom = seeds - 1.0
-    # If all runs are equal, the variance is 0 and has no logarithm. Variances are therefore bounded
-    # below, with the bound from the package by the method's authors.
+    # If all runs are equal, the variance is 0 and has no logarithm. Variances are therefore raised
+    # to a minimum, as in limma, the R package by the authors of this method.
     alone = np.maximum(alone, 1e-5 * np.median(alone, axis=1, keepdims=True))
     logs = np.log(alone) - special.digamma(freedom / 2) + np.log(freedom / 2)
     more = logs.var(axis=1, ddof=1, keepdims=True) - special.polygamma(1, freedom / 2)

@@ -32,7 +32,8 @@ from hgrpo.games.webshop.shop import Shop, open_shop
 
 ROOT = Path(__file__).resolve().parent.parent
 RANKINGS = ROOT / "tests/data/webshop_rankings.json"
-# The original WebShop (Yao et al. 2022) with 1,000 products: lowest and highest measurements.
+# Lowest and highest speeds that were measured for the original WebShop (Yao et al. 2022) with 1,000
+# products.
 ORIGINAL_STEPS_PER_S = (20, 38)
 ORIGINAL_RESET_MS = (6, 8)
 

@@ -21,7 +21,7 @@ from hgrpo.atomic import atomic_folder
 from hgrpo.errors import UserError
 
 _END = bytes(2 * tarfile.BLOCKSIZE)
-# Level 1 reduces the size of a folder of games by a factor of 11. Higher levels gain little.
+# Compression level 1 makes a folder of games 11 times smaller. Higher levels gain little.
 _LEVEL = 1
 
 
@@ -77,7 +77,7 @@ def unpacked(archive: Path, beside: Iterable[str] = ()) -> Path:
         except OSError as error:
             if error.errno != errno.EROFS:
                 raise
-    raise UserError(f"{archive}: cannot unpack the archive: its folder and TMPDIR are read-only")
+    raise UserError(f"{archive}: cannot unpack it: its folder and the folder TMPDIR are read-only")
 
 
 def _private_folder(archive: Path) -> Path:

@@ -60,7 +60,7 @@ def run(main: Callable[[], None], interrupted: str = RERUN) -> None:
         sys.exit(INTERRUPTED)
     except OSError as error:
         if isinstance(error, BrokenPipeError) and _has_no_reader(sys.stdout.fileno()):
-            # Redirect stdout, because flushing it at exit would raise the error again.
+            # Redirect stdout. Otherwise, flushing it at exit would raise BrokenPipeError again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(READER_GONE)
         where = f"{error.filename}: " if error.filename else ""

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 # Errors that zipfile raises for a damaged, truncated or unsupported archive. RuntimeError: the
-# archive is encrypted. NotImplementedError: its compression is not supported.
+# archive is encrypted. NotImplementedError: zipfile does not support the compression method.
 BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 

@@ -8,7 +8,7 @@ from hgrpo.agent.conversation import Replies
 from hgrpo.agent.template import ChatTemplate, Pieces, first_difference, together
 from hgrpo.errors import UserError
 
-# A trial conversation. Tokenising it as a whole and turn by turn must give the same tokens.
+# A conversation for a check. Tokenising it as a whole or turn by turn must give equal tokens.
 _TRIAL = (
     ("\n a hall ", "a door 12\n\n", "  the coin's"),
     ("go to door 1", "open door 12", "think: it's there"),
@@ -45,8 +45,8 @@ class ChatConversation(Replies):
         if not closing or not self._pieces.tail.startswith(closing[0]):
             raise UserError(
                 f"{template.path}: the template puts {self._pieces.answer!r} after a reply and "
-                f"{self._pieces.tail!r} after the last reply; both texts must begin with the "
-                f"special token that ends a reply{template.help}"
+                f"{self._pieces.tail!r} after the last reply; both texts must begin with the same "
+                f"special token{template.help}"
             )
         super().__init__(tokenizer, self._controls[closing[0]])
         self._after = self._pieces.answer[closing.end() :]
@@ -86,7 +86,7 @@ class ChatConversation(Replies):
             control = next(token for token, special in self._controls.items() if special in ids)
             raise UserError(
                 f"{self._file}: the tokenizer encodes plain text as the special token {control}, "
-                "so an environment could end a turn"
+                "so text in an observation could end a turn"
             )
         return ids
 

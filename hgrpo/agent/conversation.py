@@ -81,7 +81,7 @@ class Conversation(Replies):
     def _encode_uncached(self, text: str) -> tuple[int, ...]:
         ids = self.tokenizer.encode(text, add_special_tokens=False).ids
         # The tokenizer option `encode_special_tokens` is not sufficient: special tokens are also in
-        # the WordPiece vocabulary, and pieces of over 1000 characters become `<pad>`.
+        # the WordPiece vocabulary, and a piece longer than 1000 characters becomes `<pad>`.
         return tuple(ids) if self._special.isdisjoint(ids) else self._encode_in_parts(text)
 
     def _encode_in_parts(self, text: str) -> tuple[int, ...]:

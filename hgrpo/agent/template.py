@@ -18,7 +18,7 @@ from hgrpo.errors import UserError, one_line
 from hgrpo.games.user_path import user_text
 
 _NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token")
-# Placeholder messages that no template contains; they mark the positions of messages.
+# Placeholder messages. They show where a template puts messages, as no template contains them.
 _SYSTEM, _OBSERVATIONS, _REPLIES = (
     "the-system-says",
     ("first-seen", "then-seen"),
@@ -66,14 +66,14 @@ class Pieces:
     tail: str
 
 
-# Maps a file in configs/chat_templates to strings that all templates of its model family contain.
+# Maps a model family in configs/chat_templates to strings that all templates of this family have.
 _STAND_INS = {
     "llama3": {"<|start_header_id|>"},
     "gemma": {"<start_of_turn>"},
     "qwen3": {"<|im_start|>", "</think>"},
 }
-# Errors that parsing or rendering a template can raise. Causes are a mistake in the template, deep
-# recursion, too much text, or an access that the sandbox rejects.
+# Errors that jinja2 can raise when it parses or renders a template. Possible causes are a mistake
+# in the template, deep recursion, too much text, or an access that the sandbox rejects.
 _MISTAKES = (
     *(TemplateError, ArithmeticError, AttributeError, LookupError),
     *(MemoryError, RecursionError, TypeError, ValueError),
@@ -147,7 +147,7 @@ class ChatTemplate:
             before, separator, text = text.partition(mark)
             if not separator or mark in text:
                 raise UserError(
-                    f"{self.path}: the chat template does not render every message exactly once "
+                    f"{self.path}: the chat template must render every message exactly once "
                     f"and in order (looked for {mark!r}){self.help}"
                 )
             cut.append(before)

@@ -11,11 +11,11 @@ from hgrpo.errors import UserError, one_line
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
-# Config keys that make transformers run a model's own classes, or PEFT import a module by name.
+# With these config keys, transformers runs code of the model, or PEFT imports a named module.
 _CODE = ("auto_map", "auto_mapping", "custom_pipelines", "megatron_config")
-# Suffixes of config keys for dropout, including layerdrop, which skips whole layers.
+# Config keys with these suffixes set dropout rates. Layerdrop is dropout of whole layers.
 _DROPOUTS = ("dropout", "_pdrop", "layerdrop")
-# Config keys that have no effect on inference if every layer attends to all earlier tokens.
+# Config keys that do not affect inference, provided that every layer uses full causal attention.
 _UNREAD = {
     *("architectures", "attention_bias", "attention_dropout", "bos_token_id", "dtype"),
     *("eos_token_id", "initializer_range", "intermediate_size", "max_window_layers", "mlp_bias"),
@@ -76,7 +76,7 @@ def architecture(folder: Path) -> "PretrainedConfig":
     Raises:
         UserError: transformers cannot load config.json. The message names the file.
     """
-    # Imported here because it takes a second, and a `PlainConfig` does not require it.
+    # Imported here because the import takes a second and `PlainConfig` does not require it.
     from transformers import AutoConfig
 
     try:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _FLOATS = ("F64", "F32", "F16", "BF16")
 _CHUNK = 1 << 24
-# Buffers that old versions of transformers saved, and that are ignored on loading.
+# Patterns of names of buffers that old versions of transformers saved; loading ignores them.
 _OLD_BUFFERS = (r"rotary_emb\.inv_freq$", r"(^|\.)position_ids$")
 
 
@@ -46,12 +46,12 @@ def check_base_weights(folder: Path, parts: list[Path]) -> None:
 
 
 def _on_meta(folder: Path) -> "PreTrainedModel":
-    # Imported here because it takes seconds.
+    # Imported here because importing transformers takes seconds.
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoModelForCausalLM
 
     config, path = architecture(folder), folder / "config.json"
-    # Encoders like BERT also have a class for causal language modeling in transformers, but are
-    # bidirectional unless `is_decoder` is set.
+    # In transformers, encoders like BERT also have a class for causal language modelling, but their
+    # attention is bidirectional unless `is_decoder` is set.
     bidirectional = config.is_encoder_decoder or not config.to_dict().get("is_decoder", True)
     if bidirectional or type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
         raise UserError(f"{path}: model_type: {config.model_type!r} is not a causal language model")
@@ -91,7 +91,7 @@ def _compare(folder: Path, parts: list[Path], model: "PreTrainedModel") -> None:
                     f"{entry['dtype']}; expected by config.json: "
                     f"{expected.get(name, 'no such tensor')}; allowed types: {', '.join(_FLOATS)}"
                 )
-    # The output layer may be missing if it is tied to the embeddings.
+    # A file may omit the output layer if the model ties this layer to the embeddings.
     tied = {name for name, other in model.all_tied_weights_keys.items() if other in stored}
     missing = [name for name in expected if name not in stored | tied]
     if missing:

@@ -87,7 +87,7 @@ def source_digest(path: str, base: Path) -> str:
     """
     try:
         folder = user_path(path, "path")
-        # The folder may be empty, e.g. because old files are purged or the disk is not mounted.
+        # Check for files: the folder may be empty after a purge or if its disk is not mounted.
         if (folder / "config.json").is_file() and any(folder.glob("*.safetensors")):
             return companions_digest(folder)
     except (UserError, OSError, RuntimeError):

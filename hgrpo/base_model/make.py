@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from hgrpo.policy.settings import ModelConfig
 
-# Standard deviation of initial matrices. At widths near 128, the usual value of 0.02 makes outputs
-# of the residual branches so small that training is slow.
+# Standard deviation of the initial weight matrices. At widths near 128, the usual value of 0.02
+# makes the outputs of the residual branches so small that training is slow.
 _MATRIX_STD = 0.04
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 
@@ -193,8 +193,8 @@ def _weights(source: Path) -> list[Path]:
     pickled = sorted(path.name for path in source.iterdir() if path.suffix in _PICKLES)
     if pickled:
         raise UserError(
-            f"{pickled[0]} contains pickled weights, which can run code when loaded; only "
-            f"{WEIGHTS} is supported, as one file or sharded with {INDEX}"
+            f"{pickled[0]} contains pickled weights, which can run code when loaded; use "
+            f"{WEIGHTS}, or several safetensors files with {INDEX}"
         )
     raise UserError(f"expected {WEIGHTS} or {INDEX} in this folder")
 
@@ -203,7 +203,7 @@ def _link(source: Path, target: Path) -> None:
     # Resolve symbolic links, which the hub's cache uses.
     source = source.resolve()
     with suppress(OSError):
-        # Do not link to files of other users, because Snakemake updates the time stamps of outputs.
+        # Snakemake updates the time stamps of outputs, so do not link to another user's file.
         if source.stat().st_uid == os.getuid():
             os.link(source, target)
             return

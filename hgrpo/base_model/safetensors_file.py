@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 WEIGHTS = "model.safetensors"
 INDEX = f"{WEIGHTS}.index.json"
-# End of error messages. The advice applies to downloaded models and to results of the pipeline.
+# Advice at the end of error messages, for files of downloaded models and of the pipeline's jobs.
 _MEND = (
     "replace it with an intact copy; a result can also be deleted and rebuilt by running snakemake "
     "with its path as target, see docs/how_to.md"

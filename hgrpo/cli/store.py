@@ -141,7 +141,7 @@ def key_of_result(name: str) -> str:
         again = "`python -m hgrpo.cli.store why study=<study>` prints the command to recreate it"
         raise UserError(f"{name}: links to {STORE / key}, which contains no result; {again}")
     if path.exists():
-        raise UserError(f"{name}: not a single result; pass a folder or a file that one job wrote")
+        raise UserError(f"{name}: not the result of one job; pass the folder or file of one job")
     if "/" in name:
         there = next(each for each in path.parents if each.exists())
         missing = path.relative_to(there).parts[0]
@@ -175,7 +175,7 @@ def _print_causes(results: Sequence[Mapping], records: Mapping[str, Mapping]) ->
     earlier = [m for m in records.values() if m["finished"] <= new["finished"] and m is not new]
     old = older[0] if older else newest(as_planned(new), earlier, new.get("study"))
     if old is None:
-        print("no result of this job is older; to compare two results, run: why OLD NEW")
+        print("this job has no older result; to compare two other results, run: why OLD NEW")
         return
     rows = [
         [as_planned(after).name, before["key"], after["key"], reasons]
@@ -205,7 +205,7 @@ def remove_unnamed(args: argparse.Namespace) -> None:
     if not args.yes and not _agrees():
         sys.exit("nothing was removed")
     for entry in unnamed:
-        # Rename first, so that an interrupted removal does not leave a seemingly complete result.
+        # Rename the folder, because a partly removed folder could look like a complete result.
         shutil.rmtree(entry.rename(entry.with_name(f".removed-{entry.name}")))
     for left in STORE.glob(".*"):
         if left.is_dir() and _rests(left):

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-# Names are used in folder names of results and as arguments of shell commands.
+# A name becomes part of the folder names of results and an argument of shell commands.
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 Name = Annotated[str, Field(pattern=NAME)]
 

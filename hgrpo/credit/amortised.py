@@ -188,9 +188,9 @@ class AmortisedCredit(CreditAssigner):
     def _from_fit(self, trajectory: Trajectory) -> np.ndarray:
         if not trajectory.turns:
             return np.zeros(0)
-        # Process trajectories one by one, so that the result does not depend on other trajectories.
-        # Embeddings are stored as float16, so round the states to float16. Rollouts that are read
-        # from a file then get the same credit.
+        # Process each trajectory alone, so that its result does not depend on other trajectories.
+        # Round the states to float16, the dtype of stored embeddings, so that rollouts read from a
+        # file get the same credit as during training.
         states = prompt_states(self.context.policy, [trajectory]).astype(np.float16)
         for turn, state in zip(trajectory.turns, states, strict=True):
             turn.embedding = state

@@ -24,11 +24,11 @@ ORDER_DEPENDENT = (
     "compute each trajectory's credit from its own turns and statistics of its group, and draw "
     "random numbers from the group's stream"
 )
-# Relative tolerance for rounding errors of float32 sums that are computed in a different order.
+# Relative tolerance for equal credit, because rounding of float32 sums depends on their order.
 ROUNDING = 1e-4
 # Largest valid absolute credit. Values over 1.8e19 would cause an integer overflow.
 LARGEST = 1e9
-# Fields that are not compared: an assigner may set them. `turns` is compared separately.
+# Fields that an assigner may set, so they are not compared. `turns` is compared separately.
 _FILLED = {"turns", "goal_embedding", "embedding", "target", "credit", "advantage"}
 # Type of a function that shows the progress of a fit. `fit` calls the function once, with the
 # number of steps and the unit of a step, such as "epoch". The function returns another function,
@@ -122,7 +122,7 @@ def assign_all(assigner: CreditAssigner, groups: Sequence[Group]) -> list[list[n
         if _played(group) != played:
             raise UserError(
                 f"{name}: task {group.trajectories[0].task.task_id}: the assigner modified its "
-                "input, such as turns, rewards, tokens or log-probs; modify copies instead"
+                "input (e.g. turns, rewards, tokens or log-probs); modify copies instead"
             )
     _check_length(credits, len(groups), f"{name}.assign_many", "groups")
     return [_checked(credit, group, name) for credit, group in zip(credits, groups, strict=True)]
@@ -183,7 +183,7 @@ def _checked(credit: object, group: Group, name: str) -> list[np.ndarray]:
 
 
 def _check_length(rows: object, length: int, where: str, items: str) -> None:
-    # Require a list, because in an array [K, K], either axis could be that of the trajectories.
+    # Require a list: in an array [K, K], the axis of the trajectories would be ambiguous.
     if not isinstance(rows, Sequence):
         raise UserError(f"{where}: expected a list, not {type(rows).__name__}")
     if len(rows) != length:

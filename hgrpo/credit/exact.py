@@ -26,7 +26,7 @@ from hgrpo.games.base import Forkable, TextEnv
 from hgrpo.games.kinds import load
 from hgrpo.trajectories.replay import Replay
 
-# Maps an environment to its question and the rest of the state that affects later rewards.
+# Maps an environment to its current question and the facts that determine later rewards.
 ExactState = Callable[[TextEnv], tuple[Hashable, Hashable]]
 
 
@@ -106,7 +106,7 @@ class ExactCredit(CreditAssigner):
             for turn, env in enumerate(envs):
                 left = collector.turn_cap - turn
                 taken = values.of_action(env, trajectory.turns[turn].action, left)
-                # Average differences, so that credit is exactly 0 if all values are equal.
+                # Use the mean of the differences, which is exactly 0 if all values are equal.
                 row[turn] = known[turn] @ (taken - values.of_commands(env, left))
             rows.append(row)
         return alter(rows, self.settings, group)

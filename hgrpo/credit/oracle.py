@@ -64,7 +64,7 @@ class OracleCredit(CreditAssigner):
 
     def _credit(self, trajectories: Sequence[Trajectory]) -> list[np.ndarray]:
         worths = [self._worths_of_turns(trajectory) for trajectory in trajectories]
-        # If all commands of a turn have the same worth, the credit does not depend on the policy.
+        # If all commands of a turn are worth the same, the credit does not depend on the policy.
         matter = [
             {t: list(worth) for t, worth in enumerate(row) if len(set(worth.values())) > 1}
             for row in worths

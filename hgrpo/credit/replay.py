@@ -50,7 +50,7 @@ def read_replay(folders: Sequence[Path]) -> list[ReplayRow]:
             rows[(row.round, row.step, row.task_id, row.rollout)] = row
     widths = {row.embeddings.shape[1] for row in rows.values()}
     if len(widths) > 1:
-        raise UserError(f"{folders[0]} and later: embeddings of different widths: {sorted(widths)}")
+        raise UserError(f"{folders[0]} and later: embeddings have several widths: {sorted(widths)}")
     if not rows:
         raise UserError(f"{', '.join(map(str, folders))}: no trajectories to fit a model to")
     return [rows[key] for key in sorted(rows)]
@@ -109,7 +109,7 @@ def split(
         }
         seen += len(places)
         held |= {task for task, place in places.items() if place < share}
-        # Move only a task that is new in this round, because earlier fits used the other tasks.
+        # Move a task of this round and not an older task, because earlier fits used older tasks.
         if len(held) == seen:
             held.remove(max(places, key=places.__getitem__))
         elif not held and seen > 1:

@@ -50,7 +50,7 @@ class VineCredit(CreditAssigner):
         ends = np.cumsum([len(trajectory.turns) for trajectory, _ in played], dtype=int)
         values = np.split(returns.mean(axis=1), ends[:-1])
         rows = (
-            # No reward follows the last turn, so the value after it is the return.
+            # The value after the last turn is the trajectory's return.
             np.diff(row, append=trajectory.env_return)
             for row, (trajectory, _) in zip(values, played, strict=True)
         )

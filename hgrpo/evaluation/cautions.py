@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-# Caution if an SFT policy's success and mean return are both below this fraction of the expert's.
-# In the published studies, the policy's success is 0.55 (WebShop) to 2.4 times the expert's.
+# An SFT policy gets a caution if its success and mean return are both below this fraction of the
+# expert's. In the published studies, its success is 0.55 (WebShop) to 2.4 times the expert's.
 FAR_BELOW = 1 / 3
 # A run has collapsed if its success falls below this fraction of its best success so far.
 COLLAPSED = 1 / 4
-# A drop is not a collapse if it has at least this probability by chance, e.g. on a small panel.
+# A drop in success counts as a collapse only if its probability by chance is below this value.
 CHANCE = 0.001
 # Warn above this share of dead groups. In the published study `bakeoff`, flat GRPO still learns
 # with half of its groups dead.
@@ -15,7 +15,7 @@ MOSTLY_DEAD = 2 / 3
 # At this success rate, two thirds of groups of eight rollouts have no success. The experts of the
 # published studies reach 0.08 or more.
 POOR_EXPERT = 0.05
-# Largest unexplained share (see `twins`) at which two arms count as the same method.
+# Two arms count as one method if at most this fraction of advantages is unexplained (see `twins`).
 SAME = 1e-6
 
 

@@ -63,7 +63,7 @@ def mean_outcomes(
         lacking = [f", seed {seed}" for seed in seeds if seed not in played.seeds]
         raise UserError(
             f"{method}: no test episodes of round {number}{''.join(lacking[:1])} at temperature "
-            f"{temperature:g}; they are required for an endpoint"
+            f"{temperature:g}; the endpoint requires them"
         )
     return Outcomes(
         np.mean([played.success for played in by_round.values()], axis=0),

@@ -43,7 +43,7 @@ def seed_bootstrap(
     seeds, mean = len(values), values.mean()
     weights = rng.multinomial(seeds, np.full(seeds, 1 / seeds), replicates) / seeds
     means = weights @ values
-    # With few seeds, the means of many resamples equal `mean`. Half of these count as below it.
+    # With few seeds, many of `means` equal `mean`. Half of them count as below `mean`.
     below = ((means < mean).mean() + (means <= mean).mean()) / 2
     bias = stats.norm.ppf(below)
     apart = values - mean

@@ -128,7 +128,7 @@ def _at_budget(
         mine = play[(play["method"] == method) & (play["seed"] == seed)].sort_values("round")
         run = f"{method}, seed {seed}"
         if mine.empty:
-            raise UserError(f"{run}: train logs are missing; they are required for a budget")
+            raise UserError(f"{run}: train logs are missing; a budget endpoint requires them")
         try:
             number = round_within(budget, mine["trajectories"].astype(int).tolist())
         except ValueError as error:

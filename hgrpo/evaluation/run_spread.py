@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-# Confidence at which an arm counts as noisier than the others.
+# Confidence level of the F test for whether an arm is noisier than the others.
 WIDE = 0.95
 
 
@@ -132,7 +132,7 @@ def run_spread(runs: np.ndarray, twin: np.ndarray | None = None) -> RunSpread:
     arms = np.broadcast_to(pooled[..., None], of_arms.shape)
     noisier = wide = np.zeros(of_arms.shape, bool)
     if n_arms > 2:
-        # An arm's residuals also contain noise of other arms, through the means over arms.
+        # Residuals are differences from means over arms, so they also contain other arms' noise.
         alone = (of_arms - pooled[..., None] / n_arms) * n_arms / (n_arms - 2)
         noisier = alone > arms
         wide = alone > arms * stats.f.ppf(WIDE, n_seeds - 1, freedom)

@@ -30,14 +30,14 @@ from statsmodels.stats.proportion import proportion_confint
 
 LEVEL = 0.95
 ALPHA = 0.05
-# With fewer seeds, every analysis in `benchmarks/verdicts.py` has too many errors in some scenario,
-# or does not detect differences of typical size (docs/statistics.md).
+# With fewer seeds, every analysis in `benchmarks/verdicts.py` either makes too many errors in some
+# scenario or does not detect differences of typical size (docs/statistics.md).
 FEWEST_SEEDS = 5
 # Verdicts of a significant difference.
 DECIDED = ("better", "worse")
-# Columns that are NaN with one seed, because they would make a single run look conclusive.
+# These columns are NaN with one seed, because numbers would make a single run look conclusive.
 _OF_TASKS_ALONE = ("standard_error", "degrees_of_freedom")
-# Columns that are NaN with too few seeds, because they would make a comparison look conclusive.
+# These columns are NaN with too few seeds, because numbers would make the result look conclusive.
 _OF_VERDICTS = ("p_value", "p_holm")
 
 
@@ -124,8 +124,8 @@ def rate_interval(success: np.ndarray, level: float = LEVEL) -> Estimate:
         shrunk = (success.mean(axis=0).sum() + 1) / (tasks + 2)
         effective = shrunk * (1 - shrunk) / error**2
         quantile = stats.t.ppf((1 + level) / 2, freedom)
-        # With two seeds, the tail probability may be 1e-37, and the level would be rounded to 1, so
-        # pass the tail probability. `max` prevents underflow of the tail probability to 0.
+        # With two seeds, the tail probability may be 1e-37. The level 1 - 1e-37 would be rounded to
+        # 1, so pass the tail probability instead. `max` prevents its underflow to 0.
         tails = max(2 * stats.norm.sf(quantile), 1e-300)
         lower, upper = wilson_interval(mean * effective, effective, tails)
     return Estimate(mean, min(lower, mean), max(upper, mean), error, freedom, seeds, tasks)

@@ -21,7 +21,7 @@ from hgrpo.evaluation.over_seeds import seed_interval
 
 # Columns of a table with cumulative counts of trajectories and replies at the end of each round.
 PLAY = ["method", "seed", "round", "trajectories", "replies"]
-# Fractions of the distance from the supervised policy's score to the reference's final score.
+# Positions of thresholds between the SFT policy's score (0) and the reference's final score (1).
 SHARES = (0.25, 0.5, 0.75)
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from hgrpo.evaluation.truth.update_settings import ArmUpdate
 
-# Two arms are reported if the unexplained fraction is at most this value.
+# Two arms are reported if the unexplained fraction of their advantages is at most this value.
 NEAR = 1e-3
 _COLUMNS = ["method_a", "method_b", "label_a", "label_b", "unexplained"]
 # The keys of a method that affect its advantages.

@@ -28,7 +28,7 @@ from hgrpo.formulas.rule import Rule
 from hgrpo.formulas.tensors import Tensor, check_shapes, torch
 
 Support = Literal["student", "teacher", "intersection"]
-# A finite value for log 0. With -inf, the gradient would be NaN if S is empty or has all tokens.
+# Used in place of log 0 = -inf, because gradients would be NaN if S is empty or has all tokens.
 _LOG_ZERO = -1e9
 
 

@@ -17,7 +17,7 @@ from hgrpo.formulas.kl import kl_k3
 from hgrpo.formulas.rule import CANDIDATES, GROUPS, Rule
 from hgrpo.formulas.tensors import Tensor
 
-# Functions that compute the advantages of all rollouts from their rewards, [S, N, K] each.
+# Each function maps the rewards [S, N, K] of all rollouts to their advantages [S, N, K].
 _NORMS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "std": lambda rewards: z_scores(rewards, -1),
     "mean": lambda rewards: centred(rewards, -1),

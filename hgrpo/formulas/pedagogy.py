@@ -73,7 +73,7 @@ class StudentGRPO(Rule):
     piece = "pedagogy"
     grouped = True
     needs = ("groups",)
-    # True: the policy gradient uses the teacher's rollouts. False: it uses the student's.
+    # Whether the policy gradient uses the teacher's rollouts; if not, it uses the student's.
     teaches: ClassVar[bool] = False
 
     # With a clip of 0, rounding errors would determine which tokens have a gradient.

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 def make(game: str | dict[str, Any], **options: Any) -> "Game":
     """Create a game from its name or settings; `options` are passed to `hgrpo.games.gym.Game`."""
-    # A local import, because the pipeline imports this package but does not use Gymnasium.
+    # Imported here because the pipeline imports this package but does not use Gymnasium.
     from hgrpo.games.gym import Game
 
     return Game(game, **options)

@@ -13,8 +13,8 @@ _COUNTS = (
     *(f"fallback_{reason}" for reason in FALLBACKS),
 )
 
-# Constants for deliberately high estimates of costs. Typical values are over 4 bytes per token of
-# English text, and 12 tokens per entry of an answer.
+# Constants that make estimated costs higher than typical costs. English text typically has over 4
+# bytes per token, and an entry of an answer has about 12 tokens.
 _BYTES_PER_TOKEN = 3
 _TOKENS_PER_ENTRY = 32
 _TOKENS_AROUND = 64
@@ -96,8 +96,8 @@ class Account:
         reason, cap = ("call_cap", "max_calls") if full else ("dollar_cap", "max_dollars")
         raise CallError(
             reason,
-            f"credit.{cap}: the limit of {caps[cap]:g} does not allow another call; the study has "
-            f"made {calls} calls for {spent:.2f} dollars ({self._database.path}, table spend)",
+            f"credit.{cap}: another call could exceed the limit of {caps[cap]:g}; the study made "
+            f"{calls} calls at a cost of {spent:.2f} dollars ({self._database.path}, table spend)",
         )
 
     def settle(self, aside: float, dollars: float) -> None:

@@ -133,8 +133,8 @@ class JudgeCredit(CreditAssigner):
                 hits += size
         fallbacks = {f"fallback_{reason}": count for reason, count in failed.items()}
         self.account.count(judged=judged, cache_hits=hits, fallbacks=failed.total(), **fallbacks)
-        # Compute the share over all groups of the step so far. With dynamic sampling, `assign_many`
-        # may get so few groups at a time that a few failures would exceed the limit.
+        # The share is over all groups of this step up to now. With dynamic sampling, one call of
+        # `assign_many` may get so few groups that a few failures would exceed the limit.
         step, limit = self._since_report(), self.settings.fallback_limit
         if step["fallbacks"] > limit * step["judged"]:
             shares = ((name, step[f"fallback_{name}"]) for name in FALLBACKS)

@@ -70,7 +70,7 @@ class EndpointJudge:
                         raise error
                     yield names[future], error or future.result()
             finally:
-                # After an error or an early stop, start no further calls, and stop waiting.
+                # After an error or early stop, start no calls and do not wait for running ones.
                 self._stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)
 
@@ -128,8 +128,8 @@ class EndpointJudge:
         else:
             self._account.answered(aside, _usage(completion))
             return completion
-        # Raise outside of `except`, so that Python does not attach the client's error. It contains
-        # the request, and therefore the API key.
+        # Raise outside of `except`, so that Python does not attach the client's error. That error
+        # contains the request, and therefore the API key.
         raise failure
 
     def _refusal(self, error: openai.APIStatusError) -> CallError | UserError:

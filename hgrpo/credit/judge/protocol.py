@@ -29,7 +29,7 @@ _SCALE = (
     "These are several attempts at the same task. Score the turns of all of them on one common "
     "scale, so that turns can be compared between attempts."
 )
-# Reasons for failed calls. `rejected`: the server refused the request, e.g. because it is too long.
+# Reasons why a call fails. `rejected`: the server refused the request, e.g. for its length.
 CALL_FAILURES = (
     *("rate_limit", "quota", "timeout", "connection", "server", "rejected"),
     *("malformed", "wrong_length", "out_of_range"),

@@ -43,7 +43,7 @@ def parse(text: str, turns: Sequence[int]) -> Scores:
     if not readings:
         raise results[0]
     if any(reading != readings[0] for reading in readings):
-        raise CallError("malformed", "the answer contains several lists of scores that differ")
+        raise CallError("malformed", "the answer contains several different lists of scores")
     return [[_in_range(score) for score in row] for row in readings[0]]
 
 

@@ -97,7 +97,7 @@ def clusters(texts: set[str], theta: float) -> dict[str, str]:
     result: dict[str, str] = {}
     heads: list[str] = []
     for text in sorted(texts):
-        # SequenceMatcher caches its analysis of the second text, so only the first text changes.
+        # Replace only the first text, because SequenceMatcher caches its analysis of the second.
         matcher = SequenceMatcher(None, "", text, autojunk=False)
         for head in heads:
             matcher.set_seq1(head)

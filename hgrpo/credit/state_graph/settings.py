@@ -13,7 +13,7 @@ CREDITS = {
     "bellman": {"Q-V", "td", "gain", "succ", "logratio"},
     "dist": {"dist_pow"},
 }
-# Kinds of credit that are relative to the value of the turn's state, so 0 is average credit.
+# These kinds of credit are relative to the value of the turn's state, so 0 is average credit.
 CENTRED = {"G-V", "Q-V", "td", "gain", "logratio"}
 
 

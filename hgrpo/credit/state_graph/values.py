@@ -95,7 +95,7 @@ def bellman(
         steps = distances(graph)
         return _acting_on(graph, gamma, np.where(np.isfinite(steps), gamma**steps, 0.0))
     shares = graph.shares(mu) * graph.backed_up
-    # In terms of V^agg, the power mean is an arithmetic mean, so the backup is linear.
+    # The power mean of V is an arithmetic mean of V^agg, so the backup is linear in V^agg.
     discount = gamma**agg
     if depth == "inf":
         powered = _with_sinks(_fixed_point(graph, shares, discount))

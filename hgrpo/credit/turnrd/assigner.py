@@ -87,7 +87,7 @@ class TurnRDCredit(CreditAssigner):
                 trajectory.goal_embedding = shared
 
     def _batch(self, trajectories: Sequence) -> TurnBatch:
-        # Round to float16, the dtype of stored embeddings, so that replays get the same credit.
+        # Stored embeddings are float16. Round here too, so that stored rollouts get equal credit.
         turns = [np.stack([turn.embedding for turn in t.turns]).astype("f2") for t in trajectories]
         film = self.settings.model.film
         return pad(turns, [np.float16(t.goal_embedding) for t in trajectories] if film else None)

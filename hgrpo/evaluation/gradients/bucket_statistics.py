@@ -108,7 +108,7 @@ def bucket_statistics(groups: GroupProducts, counts: np.ndarray | None = None) -
     components = len(groups.products)
     total = counts @ groups.sizes  # [R]
     flat = groups.products.reshape(components * number * components, number)
-    # [R, C, m, C]: inner products of each group's components with the components' sums over groups.
+    # Inner products [R, C, m, C] of the components of one group with their totals over groups.
     with_sum = (counts @ flat.T).reshape(-1, components, number, components)
     sums = np.einsum("rg,ragb->rab", counts, with_sum)
     square = np.einsum("raa->ra", sums) / total[:, None] ** 2

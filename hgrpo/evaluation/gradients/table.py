@@ -15,8 +15,8 @@ from hgrpo.evaluation.gradients.buckets import Bucket, buckets
 from hgrpo.evaluation.gradients.settings import GradientsConfig
 from hgrpo.evaluation.truth.resampling import estimate, resamples
 
-# Components of the gradient: the task (with whitened and scaled advantages), the task with raw
-# advantages, the KL, the entropy, and the weighted sum of the KL and the entropy.
+# Components of the gradient. `task` uses whitened and scaled advantages, `task_unwhitened` uses raw
+# advantages, and `regularisers` is the weighted sum of `kl` and `entropy`.
 TASK, REGULARISERS = "task", "regularisers"
 SHOWN = (TASK, "task_unwhitened", "kl", "entropy", REGULARISERS)
 PASSES = ("prefilter", "postfilter")

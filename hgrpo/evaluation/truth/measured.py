@@ -14,10 +14,10 @@ from hgrpo.evaluation.truth.resampling import resamples
 from hgrpo.evaluation.truth.table import clear, sketches_of
 
 INADMISSIBLE, NO_WORD, OTHER = "(not admissible)", "(no word)", "(other)"
-# The most common kinds of action, up to this number, are kept. Others are merged into `OTHER`.
+# At most this many kinds of action are kept, the most common ones. Others are merged into `OTHER`.
 KINDS = 12
 _LETTERS = re.compile(r"[^\W\d_]+")
-# Values of the column `method` for the shuffled truth and the truth, and of `beats_shuffled`.
+# Entries of the column `method` for the two kinds of truth, and of the column `beats_shuffled`.
 SHUFFLED, TRUTH = "shuffled", "truth"
 YES, NO = "yes", "no"
 SHUFFLED_LABEL, TRUTH_LABEL = "Truth, shuffled", "Truth"

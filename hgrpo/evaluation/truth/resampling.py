@@ -38,7 +38,7 @@ def estimate(values: np.ndarray, level: float = 0.95) -> tuple[float, float, flo
     if not len(known) or len(known) < (1 - _UNDEFINED) * len(drawn):
         return float(values[0]), np.nan, np.nan
     ends = [(1 - level) / 2, (1 + level) / 2]
-    # Do not interpolate, because interpolation between infinite values is undefined.
+    # Do not interpolate between resamples, because interpolation of infinite values is undefined.
     lower, upper = np.quantile(known, ends, method="inverted_cdf")
     return float(values[0]), float(lower), float(upper)
 

@@ -243,7 +243,7 @@ def _scaled(values: np.ndarray) -> np.ndarray:
 
 
 def _pearson(values: np.ndarray, truth: MeasuredTruth) -> np.ndarray:
-    # Centre first, because rounding errors of a large mean would hide small differences.
+    # Subtract the mean, because rounding errors of large values would hide small differences.
     values = values - values.mean() if len(values) else values
     return pearson(values, truth.advantage, truth.halves, truth.owner, truth.weights)
 

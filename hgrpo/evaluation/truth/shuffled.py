@@ -44,7 +44,7 @@ def shuffled_signs(
 ) -> np.ndarray:
     """Sign accuracy of the shuffled truth on the `clear` turns, float64 [R]."""
     signs = np.sign(truth)
-    # The score is linear in the shuffled sign, so the mean over permutations uses the mean sign.
+    # The score is linear in the shuffled sign, so use the mean sign instead of permutations.
     hits = (1 + trajectory_means(signs, lengths) * signs) / 2
     columns = np.array([clear * hits, clear], dtype=np.float64)
     right, turns = (weights @ sums_by_group(columns, owner, weights.shape[1])).T

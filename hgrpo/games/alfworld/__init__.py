@@ -15,7 +15,7 @@ class Alfworld(Environment):
     """ALFWorld with generated or published games. Both kinds of games run in both engines."""
 
     Settings = AlfworldSettings
-    # A text is split into entities, such as "countertop 2", and the phrases between them.
+    # Texts are split into entities (e.g. "countertop 2") and the phrases between entities.
     cut = Cut(
         name="phrases",
         pieces=rf"{_ENTITY}|(?:(?!{_ENTITY})(?:.|\n))+",

@@ -10,7 +10,7 @@ from hgrpo.games.alfworld.matching import Clause, FormulaCompiler, Frame, Step
 from hgrpo.games.alfworld.text import NEGATION, TextCompiler
 
 Arguments = tuple[int, ...]
-# A cache key includes the facts of a predicate only if at most this many of them hold initially.
+# Cache an action's commands if each predicate it reads has at most this many facts initially.
 _FEW = 8
 
 

@@ -62,7 +62,7 @@ def _check(game: dict, name: str, config: AlfworldSettings, skipped: Counter) ->
     except UserError as error:
         if config.games.generate is not None:
             raise
-        # The game itself is kept, because the official loader does not read walkthroughs.
+        # Keep the game without its walkthrough, which the official loader does not read.
         leave_out(skipped, "walkthrough", error, Path())
         del game["walkthrough"]
 

@@ -24,8 +24,8 @@ from hgrpo.games.alfworld.vocabulary import PUT, TOOLS, kind_of
 from hgrpo.games.base import Task
 from hgrpo.games.demonstration import play, replayed, shared_out
 
-# A function of (receptacle types in a room, object type) that returns the receptacle types in which
-# to search first. All types are display names.
+# Maps the receptacle types in a room and an object type to the receptacle types in which to search
+# for the object first. All types are display names.
 Favourites = Callable[[set[str], str], set[str]]
 Play = Generator[str, str, None]
 Search = Generator[str, str, tuple[str, str]]

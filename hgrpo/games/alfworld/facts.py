@@ -51,7 +51,7 @@ class Facts:
         self.fluent = sorted(fluent)
         self.fluent_patterns = []
         for (predicate, known), number in vocabulary.patterns.items():
-            # Facts of unary predicates are integers. For these, `known` is always empty.
+            # Facts of unary predicates are integers, and `known` is empty for these predicates.
             getter = key_getter(known)
             groups: dict = {}
             for fact in sorted(self.sets[predicate]):

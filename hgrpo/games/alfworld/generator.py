@@ -199,7 +199,7 @@ def generate(
             distinct games.
     """
     household = Household(config)
-    # The set of games drawn so far, and a map from each core to the split that uses it.
+    # `drawn` contains the games drawn so far, and `cores` maps each core to its split.
     drawn, cores = set(), {}
     for place, split in enumerate(PANELS):
         for index in range(sizes.get(split, 0)):
@@ -241,8 +241,8 @@ def _fresh(
             templates = KINDS[kind].sentences
             return house, goal, sentence(templates[int(rng.integers(len(templates)))], goal)
     raise UserError(
-        f"games.generate: {split}: {_ATTEMPTS} random {kind} games were duplicates of the {index} "
-        "before; the settings allow too few distinct games; widen them, or reduce the panel sizes"
+        f"games.generate: {split}: {_ATTEMPTS} random {kind} games were duplicates (after {index} "
+        "games). The settings allow too few distinct games; widen them, or reduce the panel sizes"
     )
 
 

@@ -13,7 +13,7 @@ from hgrpo.games.alfworld.vocabulary import LAMP, OBJECTS, RECEPTACLES, TOOLS
 
 T = TypeVar("T")
 
-# Maximum number of objects per distractor type. More objects would only add names like "mug 3".
+# Maximum number of objects of one distractor type. More would only add names like "mug 3".
 _MOST_OF_A_KIND = 2
 
 

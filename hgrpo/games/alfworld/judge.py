@@ -80,7 +80,7 @@ class _Household:
         attempt = (observation, frozenset(self.held), frozenset(self.changed), action)
         repeated = attempt in self.tried
         self.tried.add(attempt)
-        # The rule is also applied to a repeated command, because it updates the state.
+        # Apply the rule to repeated commands as well, because the rule updates the state.
         score = self._rule(action, result)
         return 1.0 if repeated else score
 

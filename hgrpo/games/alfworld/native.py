@@ -48,7 +48,7 @@ class Program:
         effects = [(schema, effect) for schema in domain.actions for effect in schema.effects]
         self._conditional = {e.atom.predicate for _, e in effects if e.condition is not None}
         changing = {effect.atom.predicate for _, effect in effects}
-        # Predicates whose facts an action may delete without requiring them in its precondition.
+        # An action may delete facts of these predicates that its precondition does not require.
         self._unsure = {
             effect.atom.predicate
             for schema, effect in effects

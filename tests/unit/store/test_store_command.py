@@ -63,7 +63,7 @@ def test_a_result_is_explained_by_its_key_and_by_every_path_that_leads_to_it(com
     ("name", "message"),
     [
         ("0123456789abcdef", "0123456789abcdef: this prefix matches no result"),
-        ("configs", "configs: not a single result"),
+        ("configs", "configs: not the result of one job"),
         (
             "results/smoke/rl/Progresive/seed_11",
             ": no Progresive in results/smoke/rl.*'Progressive'",
@@ -105,7 +105,7 @@ def test_a_new_arm_is_one_word_of_the_reason(command):
 def test_the_reasons_of_a_job_that_ran(command):
     before = finished_study()
     place = f"{before.root}/rl/Progressive/seed_11/round_2"
-    assert "no result of this job is older" in command("why", place)[0]
+    assert "this job has no older result" in command("why", place)[0]
     after = finished_study(**EDIT)
     keys_of_round = [plan.find("rl_round", "Progressive", 11, 2).key for plan in (before, after)]
     for words in ([place], [keys_of_round[1][:12]], keys_of_round):

@@ -56,7 +56,7 @@ def test_two_processes_share_one_cap(project, tmp_path, spend_of, calls, dollars
 def test_a_resumed_job_goes_on_where_the_caps_were(spend_of):
     spend_of(max_calls=2).set_aside(0.0)
     spend_of(max_calls=2).set_aside(0.0)
-    with pytest.raises(CallError, match=r"limit of 2 does not allow .* 2 calls for 0.00 dollars"):
+    with pytest.raises(CallError, match=r"exceed the limit of 2; .* 2 calls at a cost of 0.00 dol"):
         spend_of(max_calls=2).set_aside(0.0)
     spend_of(max_calls=3).set_aside(0.0)
 
