@@ -77,7 +77,7 @@ class Section:
 
 
 def sections() -> list[Section]:
-    """The sections of every kind of file, in the order of the page."""
+    """All sections of the configuration files, in the order of docs/keys.md."""
     files = {"Study": StudyConfig, "Method": MethodConfig, "Model": ModelConfig}
     files |= {
         f"Environment {name}": environments.load(name).Settings for name in environments.known()

@@ -344,7 +344,7 @@ def _difference(table: pd.DataFrame, method: str) -> str:
 
 
 def _said(row: pd.Series | Mapping | tuple) -> str:
-    """Text of a comparison: difference in points, interval, verdict and any other old verdict."""
+    """Text of a comparison: difference in points, interval, verdict, and old verdict if changed."""
     row = row._asdict() if isinstance(row, tuple) else dict(row)
     text = with_interval(row["difference"], row["lower"], row["upper"])
     before, verdict = row.get(BEFORE, row["verdict"]), row["verdict"]

@@ -36,6 +36,9 @@ _DAY_S = 86_400
 KEY_GLOB = "[0-9a-f]" * 16
 # Folder with links to imported jobs. The command `gc` does not delete jobs that have a link.
 IMPORTED = STORE.with_name("imported")
+_REMOVED = ".removed-"
+# Snakemake keeps a file in this folder while a run is active.
+LOCKS = Path(".snakemake/locks")
 RESULT = "a path below results/<study>, a key or its first digits"
 
 
@@ -98,16 +101,21 @@ def show_list(args: argparse.Namespace) -> None:
 
 
 def by_arm(entries: Iterable[Path], records: Mapping[str, Mapping]) -> list[list]:
-    """Table rows, one per stage and arm: stage, method, seeds, number of results, megabytes."""
+    """Table rows, one per stage and arm.
+
+    The columns are stage, method, seeds, number of results, megabytes and last time of a result.
+    """
     arms = defaultdict(list)
     for entry in entries:
         made = records.get(entry.name, {"stage": "unfinished", "job": {"method": "", "seed": 0}})
-        arms[made["stage"], made["job"]["method"]].append((made["job"]["seed"], bytes_of(entry)))
+        row = made["job"]["seed"], bytes_of(entry), made.get("finished", "")
+        arms[made["stage"], made["job"]["method"]].append(row)
     rows = []
     for (stage, method), jobs in sorted(arms.items()):
-        seeds = ",".join(map(str, sorted({seed for seed, _ in jobs if seed})))
-        size = sum(size for _, size in jobs)
-        rows.append([stage, method, seeds, len(jobs), f"{size / 1e6:.1f}"])
+        seeds = ",".join(map(str, sorted({seed for seed, *_ in jobs if seed})))
+        size = sum(size for _, size, _ in jobs)
+        last = max(time for *_, time in jobs)
+        rows.append([stage, method, seeds, len(jobs), f"{size / 1e6:.1f}", last])
     return rows
 
 
@@ -185,14 +193,30 @@ def _print_causes(results: Sequence[Mapping], records: Mapping[str, Mapping]) ->
 
 
 def _command(plan: Plan, planned: Planned, words: Sequence[str]) -> str:
-    lost = next(path for path in flat(planned.outputs) if not os.path.exists(path))
-    target = f"{plan.root}/{lost.removeprefix(f'{planned.entry}/')}"
+    files = flat(planned.outputs)
+    lost = [path for path in files if not os.path.exists(path)]
+    # If only made.json is missing, Snakemake would not run the job again.
+    remove = "" if lost else f"rm -r {planned.entry} && "
+    target = f"{plan.root}/{(lost or files)[0].removeprefix(f'{planned.entry}/')}"
     config = ["--config", *as_config(words)] if words else []
-    return shlex.join(["snakemake", target, *config])
+    return remove + shlex.join(["snakemake", target, *config])
 
 
 def remove_unnamed(args: argparse.Namespace) -> None:
-    """After confirmation, remove the results that no study links to or depends on."""
+    """After confirmation, remove the results that no study links to or depends on.
+
+    Raises:
+        UserError: a run is active. Its finished jobs are not linked if a newer run of the same
+            study has another plan.
+    """
+    if any(LOCKS.glob("*")):
+        raise UserError(
+            f"{LOCKS}: a run is active; try again when it has ended. If no run is active, remove "
+            "the lock with `make unlock`"
+        )
+    # An earlier call of this command was killed before it had removed these folders.
+    for left in STORE.glob(f"{_REMOVED}*"):
+        shutil.rmtree(left)
     names = links_to()
     keep = with_ancestors(names) | names.keys()
     unnamed = [entry for entry in STORE.glob(KEY_GLOB) if entry.name not in keep and _rests(entry)]
@@ -200,13 +224,14 @@ def remove_unnamed(args: argparse.Namespace) -> None:
         print("nothing to remove")
         return
     size = sum(map(bytes_of, unnamed))
-    print(tabulate(by_arm(unnamed, _records()), ["stage", "method", "seeds", "results", "MB"]))
+    header = ["stage", "method", "seeds", "results", "MB", "last finished"]
+    print(tabulate(by_arm(unnamed, _records()), header))
     print(f"{len(unnamed)} results, {size / 1e6:.1f} MB, are not linked from any study")
     if not args.yes and not _agrees():
         sys.exit("nothing was removed")
     for entry in unnamed:
         # Rename the folder, because a partly removed folder could look like a complete result.
-        shutil.rmtree(entry.rename(entry.with_name(f".removed-{entry.name}")))
+        shutil.rmtree(entry.rename(entry.with_name(f"{_REMOVED}{entry.name}")))
     for left in STORE.glob(".*"):
         if left.is_dir() and _rests(left):
             shutil.rmtree(left)
@@ -253,4 +278,4 @@ def import_arms(args: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    run(main, "nothing was damaged; run the same command again to complete it")

@@ -46,7 +46,7 @@ class Protocol:
 
     @property
     def expects_reference(self) -> bool:
-        """Whether the reference must have episodes, i.e. `methods` includes it or is empty."""
+        """Whether the reference must have episodes: if `methods` is empty or includes it."""
         return not self.methods or self.reference in self.methods
 
     @property

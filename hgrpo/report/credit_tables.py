@@ -166,7 +166,7 @@ def _heat_map(
 def _gallery(
     credits: Mapping[str, np.ndarray], rollouts: SharedRollouts, labels: Mapping[str, str]
 ) -> Drawing:
-    # If `credits` is empty, the row of zeros makes all trajectories complete.
+    # The array of zeros is needed if `credits` is empty. All trajectories are then complete.
     known = np.isfinite([np.zeros(rollouts.lengths.sum()), *credits.values()]).all(axis=0)
     complete = [bool(part.all()) for part in np.split(known, np.cumsum(rollouts.lengths)[:-1])]
     returns = rollouts.sums("return")

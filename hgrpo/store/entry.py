@@ -23,7 +23,7 @@ from hgrpo.provenance import processor, revision
 from hgrpo.stages.order import load
 from hgrpo.stages.paths import Job
 from hgrpo.store.code import closure, roots
-from hgrpo.store.plan import KEY, MADE, STORE, Plan, Planned, flat
+from hgrpo.store.plan import ASKED_FOR, KEY, MADE, STORE, Plan, Planned, flat
 
 JOB_FILE, PLAN = "job.json", "plan.json"
 # The parts of a record that are hashed into the key.
@@ -221,10 +221,10 @@ def link(root: Path, entries: Iterable[Path]) -> None:
 
 
 def link_planned(job: Mapping) -> None:
-    """Link a job that has just finished, if the newest plan of its study includes it."""
+    """Link a finished job if the newest plan of its study includes it, or if it ran on request."""
     results = STORE.parent / job["study"]
     with contextlib.suppress(UserError):  # there is no plan.json if results are in a bucket
-        if job["key"] in {each.key for each in read_plan(results)}:
+        if job["key"] in {each.key for each in read_plan(results)} or job["stage"] in ASKED_FOR:
             link(results, [STORE / job["key"]])
 
 

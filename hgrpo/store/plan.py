@@ -92,7 +92,11 @@ class Planned:
     @property
     def whole(self) -> bool:
         """Whether the job has finished and all its files still exist."""
-        return self.made and all(map(os.path.exists, flat(self.outputs)))
+        return not self.lacks(flat(self.outputs))
+
+    def lacks(self, files: Iterable[str]) -> bool:
+        """Whether the job has not finished, or one of these output files is missing."""
+        return not (self.made and all(map(os.path.exists, files)))
 
     @property
     def log(self) -> str:
@@ -127,13 +131,17 @@ class Plan:
             again: whether to run finished jobs again.
         """
         reached: dict[Planned, None] = {}
-        waiting = [*goals] or [self.find("report")]
+        waiting = [(goal, flat(goal.outputs)) for goal in [*goals] or [self.find("report")]]
         while waiting:
-            planned = waiting.pop()
-            if planned not in reached and (again or not planned.whole):
-                reached[planned] = None
-                paths = (path.removeprefix(_HEAD) for path in flat(planned.inputs))
-                waiting += {self.maker(path.partition("/")[2]) for path in paths}
+            planned, files = waiting.pop()
+            if planned in reached or not (again or planned.lacks(files)):
+                continue
+            reached[planned] = None
+            read: dict[Planned, list[str]] = {}
+            for path in flat(planned.inputs):
+                name = path.removeprefix(_HEAD).partition("/")[2]
+                read.setdefault(self.maker(name), []).append(path)
+            waiting += read.items()
         return [each for each in self.jobs() if each in reached]
 
     def stored(self, path: str) -> str:

@@ -207,7 +207,8 @@ def test_a_job_never_mixes_code(real, edited):
     done = real.snakemake("assets")
     assert done.returncode != 0
     message = (
-        "error: the code of this job has changed since the run was planned; start the run again"
+        "error: the code of this job has changed since the run was planned; undo the edit, or "
+        "start the run again"
     )
     assert message in done.stdout + done.stderr and "Traceback" not in done.stdout + done.stderr
     assert list(real.root.glob("results/store/*/made.json")) == []

@@ -1,9 +1,9 @@
 """Attention of rows of different lengths over a KV cache with shared prefixes.
 
-A row is one conversation. It can branch from a trunk, which is another row of the cache. The first
-positions of the trunk are then the row's prefix, and its own cache row contains only the suffix.
-All branches attend to their trunk in one matrix product. Attention over prefix and suffix is
-computed separately. The two parts are combined, using their maximum scores and sums of weights, as
+A conversation has one row of the cache. It can branch from a trunk, which is another row. The first
+positions of the trunk are then the conversation's prefix, and its row contains only the suffix. All
+branches attend to their trunk in one matrix product. Prefix and suffix are computed separately. The
+two parts are combined, using their maximum scores and sums of weights, as
 in "Hydragen: High-Throughput LLM Inference with Shared Prefixes", https://arxiv.org/abs/2402.05099.
 """
 

@@ -12,7 +12,7 @@ from stored_study import finish, finished_study, keys, small_plan
 from hgrpo.cli import store
 from hgrpo.errors import UserError
 from hgrpo.store.entry import link
-from hgrpo.store.plan import STORE, flat
+from hgrpo.store.plan import MADE, STORE, flat
 
 WORDS = ("study=smoke", "methods=SFTOnly,flatGRPO,Progressive", "truth=null")
 EDIT = {"methods.Progressive.alpha": "0.25"}
@@ -169,6 +169,38 @@ def test_what_no_folder_of_results_leads_to_is_removed_after_a_question(command,
     assert not any((STORE / key).exists() for key in unnamed)
     assert all(planned.made for planned in plan.jobs())
     assert command("gc", "--yes") == ["nothing to remove"]
+
+
+def test_results_stay_while_a_run_is_active_and_after_an_interrupted_removal(command):
+    finished_study()
+    store.LOCKS.mkdir(parents=True)
+    lock = store.LOCKS / "0.output.lock"
+    lock.touch()
+    with pytest.raises(UserError, match="a run is active"):
+        command("gc", "--yes")
+    lock.unlink()
+    half = STORE / ".removed-0123456789abcdef"
+    half.mkdir()
+    assert command("gc") == ["nothing to remove"] and not half.exists()
+
+
+def test_a_result_without_its_record_runs_again_once_its_folder_is_gone(command, tmp_path):
+    plan = finished_study()
+    planned = plan.find("evaluate", "Progressive", 11, 2)
+    (planned.entry / MADE).unlink()
+    make = f"rm -r {planned.entry} && snakemake results/smoke/eval/"
+    assert make in command("why", *WORDS)[-1]
+    with pytest.raises(UserError, match=make):
+        command("export", *WORDS, "--out", tmp_path / "share.tar")
+
+
+def test_only_jobs_whose_missing_files_are_read_run_again(here):
+    plan = finished_study()
+    turns, read = plan.find("rl_round", "Progressive", 11, 1), plan.find("report")
+    path = next(path for path in flat(turns.outputs) if path not in flat(read.inputs))
+    Path(path).unlink()
+    Path(read.outputs["page"]).unlink()
+    assert [each.stage for each in plan.to_run()] == ["report"]
 
 
 def test_an_archive_from_one_folder_to_another(command, tmp_path, monkeypatch):
