@@ -91,8 +91,7 @@ def run_planned(stage: ModuleType, file: Path, words: Sequence[str]) -> None:
 def _check_code(stage: ModuleType, settings: Mapping, planned: str) -> None:
     if code_hash(roots(_name(stage), settings)) != planned:
         raise UserError(
-            "the code of this job has changed since the run was planned; undo the edit, or start "
-            "the run again"
+            "the code of this job has changed since the run was planned; undo the edit or run again"
         )
 
 

@@ -37,8 +37,7 @@ KEY_GLOB = "[0-9a-f]" * 16
 # Folder with links to imported jobs. The command `gc` does not delete jobs that have a link.
 IMPORTED = STORE.with_name("imported")
 _REMOVED = ".removed-"
-# Snakemake keeps a file in this folder while a run is active.
-LOCKS = Path(".snakemake/locks")
+LOCKS = Path(".snakemake/locks")  # not empty while a run is active
 RESULT = "a path below results/<study>, a key or its first digits"
 
 
@@ -101,21 +100,17 @@ def show_list(args: argparse.Namespace) -> None:
 
 
 def by_arm(entries: Iterable[Path], records: Mapping[str, Mapping]) -> list[list]:
-    """Table rows, one per stage and arm.
-
-    The columns are stage, method, seeds, number of results, megabytes and last time of a result.
-    """
+    """Rows of each stage and arm: stage, method, seeds, number of results, MB, newest result."""
     arms = defaultdict(list)
     for entry in entries:
         made = records.get(entry.name, {"stage": "unfinished", "job": {"method": "", "seed": 0}})
-        row = made["job"]["seed"], bytes_of(entry), made.get("finished", "")
-        arms[made["stage"], made["job"]["method"]].append(row)
+        job = made["job"]["seed"], bytes_of(entry), made.get("finished", "")
+        arms[made["stage"], made["job"]["method"]].append(job)
     rows = []
     for (stage, method), jobs in sorted(arms.items()):
-        seeds = ",".join(map(str, sorted({seed for seed, *_ in jobs if seed})))
-        size = sum(size for _, size, _ in jobs)
-        last = max(time for *_, time in jobs)
-        rows.append([stage, method, seeds, len(jobs), f"{size / 1e6:.1f}", last])
+        numbers, sizes, times = zip(*jobs, strict=True)
+        seeds = ",".join(map(str, sorted({*numbers} - {0})))
+        rows.append([stage, method, seeds, len(jobs), f"{sum(sizes) / 1e6:.1f}", max(times)])
     return rows
 
 
@@ -203,19 +198,11 @@ def _command(plan: Plan, planned: Planned, words: Sequence[str]) -> str:
 
 
 def remove_unnamed(args: argparse.Namespace) -> None:
-    """After confirmation, remove the results that no study links to or depends on.
-
-    Raises:
-        UserError: a run is active. Its finished jobs are not linked if a newer run of the same
-            study has another plan.
-    """
+    """After confirmation, remove the results that no study links to or depends on."""
+    # If two runs of a study have different plans, finished jobs of the older run have no links yet.
     if any(LOCKS.glob("*")):
-        raise UserError(
-            f"{LOCKS}: a run is active; try again when it has ended. If no run is active, remove "
-            "the lock with `make unlock`"
-        )
-    # An earlier call of this command was killed before it had removed these folders.
-    for left in STORE.glob(f"{_REMOVED}*"):
+        raise UserError(f"{LOCKS}: a run is active; wait for it. After a kill, use `make unlock`")
+    for left in STORE.glob(f"{_REMOVED}*"):  # an earlier call was killed
         shutil.rmtree(left)
     names = links_to()
     keep = with_ancestors(names) | names.keys()

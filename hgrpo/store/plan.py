@@ -137,11 +137,8 @@ class Plan:
             if planned in reached or not (again or planned.lacks(files)):
                 continue
             reached[planned] = None
-            read: dict[Planned, list[str]] = {}
             for path in flat(planned.inputs):
-                name = path.removeprefix(_HEAD).partition("/")[2]
-                read.setdefault(self.maker(name), []).append(path)
-            waiting += read.items()
+                waiting.append((self.maker(path.removeprefix(_HEAD).partition("/")[2]), [path]))
         return [each for each in self.jobs() if each in reached]
 
     def stored(self, path: str) -> str:
