@@ -140,7 +140,7 @@ def test_results_of_an_earlier_run_of_the_study_are_refused(tmp_path):
     for name, value in (("env", {**env, "turn_cap": 9}), ("rounds", 1)):
         changed = json.dumps(config | {name: value})
         (tmp_path / "config.yaml").write_text(changed, encoding="utf-8")
-        with pytest.raises(UserError, match="json: env: the round was|no round 2, only 1"):
+        with pytest.raises(UserError, match="json: env: the round's settings|no round 2, only 1"):
             results.load(tmp_path).turns("Mine", 11, 2)
     with pytest.raises(UserError, match="there is no such trained arm"):
         study.train_log("Gone", 11)

@@ -102,5 +102,5 @@ def test_trajectories_without_turns_are_left_out(tmp_path):
 def test_rounds_of_different_widths_are_refused(tmp_path):
     write_round(tmp_path / "r1", 1, [["a"]])
     write_round(tmp_path / "r2", 2, [["a"]], width=WIDTH + 1)
-    with pytest.raises(UserError, match=r"different widths: \[6, 7\]"):
+    with pytest.raises(UserError, match=r"several widths: \[6, 7\]"):
         read_replay([tmp_path / "r1", tmp_path / "r2"])

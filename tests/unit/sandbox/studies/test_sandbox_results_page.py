@@ -92,7 +92,7 @@ def test_a_time_that_is_not_reached_is_called_that():
     assert "| A | not within 300 |" in text
     # Two seeds after 10 updates, one followed for 30: restricted mean 50 / 3.
     assert "| B | ≥ 16.7 (" in text and " to 30), 2 of 3 seeds |" in text
-    assert text.count("≥: some seeds do not reach the threshold") == 1
+    assert text.count("≥ marks a mean over seeds of which some did not reach") == 1
 
 
 @pytest.mark.parametrize(("later", "warned"), [(0.0, False), (0.5, True)])
@@ -105,7 +105,7 @@ def test_an_a_a_pair_that_differs_is_pointed_out(later, warned):
     }
     text = publish_sandbox.compared(pair_table(study(again="A"), logs))
     assert "\n\n`A` with other seeds minus `A`, not paired: " in text
-    assert ("by chance 5 % of such intervals exclude 0" in text) is warned
+    assert ("By chance, 5 % of such intervals exclude 0" in text) is warned
 
 
 def test_an_equivalent_pair_shows_the_p_value_of_equivalence():
