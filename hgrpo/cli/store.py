@@ -202,8 +202,9 @@ def remove_unnamed(args: argparse.Namespace) -> None:
     # If two runs of a study have different plans, finished jobs of the older run have no links yet.
     if any(LOCKS.glob("*")):
         raise UserError(f"{LOCKS}: a run is active; wait for it. After a kill, use `make unlock`")
-    for left in STORE.glob(f"{_REMOVED}*"):  # an earlier call was killed
-        shutil.rmtree(left)
+    for left in STORE.glob(".*"):  # folders of commands that were killed
+        if left.name.startswith(_REMOVED) or (left.is_dir() and _rests(left)):
+            shutil.rmtree(left)
     names = links_to()
     keep = with_ancestors(names) | names.keys()
     unnamed = [entry for entry in STORE.glob(KEY_GLOB) if entry.name not in keep and _rests(entry)]
@@ -219,9 +220,6 @@ def remove_unnamed(args: argparse.Namespace) -> None:
     for entry in unnamed:
         # Rename the folder, because a partly removed folder could look like a complete result.
         shutil.rmtree(entry.rename(entry.with_name(f"{_REMOVED}{entry.name}")))
-    for left in STORE.glob(".*"):
-        if left.is_dir() and _rests(left):
-            shutil.rmtree(left)
 
 
 def _rests(entry: Path) -> bool:

@@ -12,7 +12,17 @@ from hgrpo.cli.run_stage import run_planned
 from hgrpo.errors import UserError
 from hgrpo.stages.order import load
 from hgrpo.store import entry
-from hgrpo.store.entry import link, read_made, record, sha256, take_equal, unlink, write_job
+from hgrpo.store.entry import (
+    link,
+    link_planned,
+    read_made,
+    record,
+    sha256,
+    take_equal,
+    unlink,
+    write_job,
+    write_plan,
+)
 from hgrpo.store.plan import MADE, STORE, flat
 
 ROUND = ("rl_round", "Progressive", 11, 1)
@@ -225,6 +235,22 @@ def test_links_follow_the_newest_run_and_are_removed_before_a_job_runs():
     assert (root / PLACE).resolve() == (old.entry / PLACE).resolve()
     unlink(root, [old])
     assert not (root / PLACE).exists()
+
+
+def test_a_finished_job_is_linked_if_the_newest_run_includes_it_or_if_it_ran_on_request():
+    before, plan = finished_study(), finished_study(**{"methods.Progressive.alpha": "0.25"})
+    write_plan(plan)
+    links, viewer = targets(plan.root), plan.find("viewer")
+    # A run that started before the edit ends after the newer one.
+    link_planned(job_of(before, before.find(*ROUND)))
+    assert targets(plan.root) == links
+    finish(plan, [viewer])
+    link_planned(job_of(plan, viewer))
+    added = dict(targets(plan.root).items() - links.items())
+    assert added and all(f"/store/{viewer.key}/" in place for place in added.values())
+    (Path(plan.root) / PLACE).unlink()
+    link_planned(job_of(plan, plan.find(*ROUND)))
+    assert targets(plan.root)[PLACE] == links[PLACE]
 
 
 @pytest.mark.parametrize("name", ["sft", "config.yaml"])
