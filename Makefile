@@ -59,7 +59,10 @@ bench: $(TEST); $(BIN)/python benchmarks/run.py
 lint: $(call set,workflow dev)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/snakefmt --check Snakefile rules
 	for check in workflow encodings pages; do $(BIN)/python workflow_scripts/lint_$$check.py || exit; done
+# Jobs that ended after their run was killed are complete: remove Snakemake's marks of incomplete files.
 unlock: $(RUN); $(SNAKEMAKE) --unlock --config $(STUDY_CONFIG)
+	@printf '%s\n' $(dir $(wildcard results/store/*/made.json)) | xargs -I{} find {} -type f \
+		| xargs -r $(SNAKEMAKE) --config $(STUDY_CONFIG) --cleanup-metadata > /dev/null 2>&1 || true
 # Run after editing a config model, a rule or a sandbox study.
 schema: $(RUN)
 	$(BIN)/python workflow_scripts/config_schemas.py configs/schema && $(BIN)/python workflow_scripts/keys_page.py docs/keys.md

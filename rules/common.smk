@@ -11,7 +11,7 @@ from hgrpo.study.axis import target
 from hgrpo.study.overrides import OF_THE_RUN
 from hgrpo.study.study import load_study
 from hgrpo.store.plan import KEY, Plan
-from hgrpo.workflow.preflight import check_bucket, set_variables
+from hgrpo.workflow.preflight import set_variables
 from hgrpo.workflow.rules import StudyRules
 from hgrpo.workflow.run import Run, one_line_errors
 
@@ -33,10 +33,8 @@ with one_line_errors():
         {key: value for key, value in config.items() if key not in OF_THE_RUN},
     )
     plan = Plan(study)
-    of = StudyRules(plan, for_one_job=not workflow.is_main_process)
+    of = StudyRules(plan, not workflow.is_main_process, lambda: workflow.dryrun)
     run = Run(of, ELSEWHERE)
-    if ELSEWHERE and workflow.is_main_process:
-        check_bucket(workflow)
 
 
 # Kubernetes pods receive API keys of judges as a secret, which Snakemake deletes after the run.

@@ -29,6 +29,7 @@ from hgrpo.stages.order import load, runs_a_model
 from hgrpo.stages.paths import Job, option
 from hgrpo.store.code import code_hash, roots
 from hgrpo.store.entry import link_planned, record, take_equal
+from hgrpo.store.lock import locked
 from hgrpo.store.plan import STORE
 
 # Option -> type and help.
@@ -62,6 +63,7 @@ def run_stage(stage: ModuleType, words: Sequence[str]) -> None:
     _run(stage, settings, args, code)
 
 
+@locked()
 def run_planned(stage: ModuleType, file: Path, words: Sequence[str]) -> None:
     """Run the job in results/store/<key>/job.json, or copy the results of an identical job.
 

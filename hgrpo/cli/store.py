@@ -11,11 +11,9 @@ Examples:
 """
 
 import argparse
-import os
 import shlex
 import shutil
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -24,20 +22,20 @@ from tabulate import tabulate
 
 from hgrpo.cli.entry import add_settings, command_parser, named_study
 from hgrpo.command import run
+from hgrpo.config.canonical import settings_digest
 from hgrpo.errors import UserError, did_you_mean
 from hgrpo.store.archive import pack, unpack, with_ancestors
 from hgrpo.store.differences import as_planned, causes, differences, newest, sources
 from hgrpo.store.entry import PLAN, key_of, link, made_entries, read_made, read_plan
+from hgrpo.store.lock import locked
 from hgrpo.store.plan import MADE, STORE, Plan, Planned, flat
 from hgrpo.study.overrides import as_config
 
-_DAY_S = 86_400
 # Glob pattern of the jobs' folders in the store.
 KEY_GLOB = "[0-9a-f]" * 16
 # Folder with links to imported jobs. The command `gc` does not delete jobs that have a link.
 IMPORTED = STORE.with_name("imported")
 _REMOVED = ".removed-"
-LOCKS = Path(".snakemake/locks")  # not empty while a run is active
 RESULT = "a path below results/<study>, a key or its first digits"
 
 
@@ -189,7 +187,7 @@ def _print_causes(results: Sequence[Mapping], records: Mapping[str, Mapping]) ->
 
 def _command(plan: Plan, planned: Planned, words: Sequence[str]) -> str:
     files = flat(planned.outputs)
-    lost = [path for path in files if not os.path.exists(path)]
+    lost = [path for path in files if not Path(path).exists()]
     # If only made.json is missing, Snakemake would not run the job again.
     remove = "" if lost else f"rm -r {planned.entry} && "
     target = f"{plan.root}/{(lost or files)[0].removeprefix(f'{planned.entry}/')}"
@@ -197,17 +195,14 @@ def _command(plan: Plan, planned: Planned, words: Sequence[str]) -> str:
     return remove + shlex.join(["snakemake", target, *config])
 
 
+@locked(alone=True)
 def remove_unnamed(args: argparse.Namespace) -> None:
     """After confirmation, remove the results that no study links to or depends on."""
-    # If two runs of a study have different plans, finished jobs of the older run have no links yet.
-    if any(LOCKS.glob("*")):
-        raise UserError(f"{LOCKS}: a run is active; wait for it. After a kill, use `make unlock`")
-    for left in STORE.glob(".*"):  # folders of commands that were killed
-        if left.name.startswith(_REMOVED) or (left.is_dir() and _rests(left)):
-            shutil.rmtree(left)
+    for left in filter(Path.is_dir, STORE.glob(".*")):  # folders of commands that were killed
+        shutil.rmtree(left)
     names = links_to()
     keep = with_ancestors(names) | names.keys()
-    unnamed = [entry for entry in STORE.glob(KEY_GLOB) if entry.name not in keep and _rests(entry)]
+    unnamed = [entry for entry in STORE.glob(KEY_GLOB) if entry.name not in keep]
     if not unnamed:
         print("nothing to remove")
         return
@@ -215,23 +210,13 @@ def remove_unnamed(args: argparse.Namespace) -> None:
     header = ["stage", "method", "seeds", "results", "MB", "last finished"]
     print(tabulate(by_arm(unnamed, _records()), header))
     print(f"{len(unnamed)} results, {size / 1e6:.1f} MB, are not linked from any study")
-    if not args.yes and not _agrees():
-        sys.exit("nothing was removed")
+    if not args.yes:
+        print("remove them? [y/N] ", end="", flush=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            sys.exit("nothing was removed")
     for entry in unnamed:
         # Rename the folder, because a partly removed folder could look like a complete result.
         shutil.rmtree(entry.rename(entry.with_name(f"{_REMOVED}{entry.name}")))
-
-
-def _rests(entry: Path) -> bool:
-    """Whether a job has finished, or its folder has not changed for more than a day."""
-    return (entry / MADE).is_file() or time.time() - entry.stat().st_mtime > _DAY_S
-
-
-def _agrees() -> bool:
-    try:
-        return input("remove them? [y/N] ").strip().lower() in ("y", "yes")
-    except EOFError:
-        return False
 
 
 def make_link(args: argparse.Namespace) -> None:
@@ -254,10 +239,12 @@ def export_arms(args: argparse.Namespace) -> None:
     print(f"{args.out}: {len(jobs)} jobs of {', '.join(plan.study.methods)}, {len(keys)} in all")
 
 
+@locked(alone=True)
 def import_arms(args: argparse.Namespace) -> None:
     """Import the jobs of an archive, and create links that protect them from `gc`."""
     new, known = unpack(args.archive)
-    folder = IMPORTED / args.archive.stem
+    # Another archive may have the same name.
+    folder = IMPORTED / f"{args.archive.stem}-{settings_digest(sorted(new + known))}"
     link(folder, [STORE / key for key in new + known])
     print(f"{args.archive}: {len(new)} jobs imported, {len(known)} already existed; see {folder}")
 

@@ -1,9 +1,8 @@
-"""Checks before the first job: variables, packages, data files, Slurm and bucket credentials."""
+"""Checks before the first job: variables, packages, data files and Slurm."""
 
 import subprocess
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
 
 from hgrpo.errors import UserError
 from hgrpo.games import kinds as environments
@@ -12,12 +11,6 @@ from hgrpo.games.user_path import missing
 from hgrpo.learning.method import MethodConfig
 from hgrpo.stages.order import load
 from hgrpo.study.study import Study
-
-if TYPE_CHECKING:
-    from snakemake.workflow import Workflow
-
-# Prefix of the S3 plugin's documented environment variables.
-_PREFIX = "SNAKEMAKE_STORAGE_S3"
 
 
 def check_jobs(
@@ -139,21 +132,3 @@ def ask_slurm(command: str = "sinfo") -> tuple[bool, str]:
         lines = done.stderr.strip().splitlines() or [f"{command}: exit status {done.returncode}"]
         return False, f"Slurm does not answer: {lines[-1]}"
     return True, "; ".join(done.stdout.splitlines())
-
-
-def check_bucket(workflow: "Workflow") -> None:
-    """Raise UserError if results are stored in an S3 bucket whose credentials are missing.
-
-    Without this check, Snakemake would plan the run and then report an error for every file.
-    """
-    if workflow.storage_settings.default_storage_provider != "s3":
-        return
-    tagged = (workflow.storage_provider_settings or {}).get("s3")
-    settings = tagged.get_settings() if tagged else None
-    keys = [getattr(settings, key, None) for key in ("access_key", "secret_key")]
-    import boto3
-
-    # Without the plugin's keys, boto3 uses AWS_* variables, ~/.aws or the instance metadata.
-    if not all(keys) and (any(keys) or boto3.Session().get_credentials() is None):
-        names = f"{_PREFIX}_ACCESS_KEY and {_PREFIX}_SECRET_KEY"
-        raise UserError(f"{names}: not set, but required by the bucket that stores the results")

@@ -3,13 +3,14 @@
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES, runs_a_model
 from hgrpo.store.entry import link, unlink, write_plan
+from hgrpo.store.lock import locked
 from hgrpo.store.plan import Planned
 from hgrpo.workflow import warm
 from hgrpo.workflow.planning.estimates import Estimates
@@ -40,6 +41,7 @@ class Run:
 
     def __init__(self, rules: StudyRules, elsewhere: bool):
         self.rules, self.plan, self.elsewhere = rules, rules.plan, elsewhere
+        self._lock = ExitStack()
 
     @one_line_errors()
     def start(self, workflow: "Workflow") -> None:
@@ -49,6 +51,8 @@ class Run:
         of_study = any(job.rule.name in {*STAGES, "all"} for job in workflow.dag.jobs)
         if workflow.executor_plugin.common_settings.touch_exec or not of_study:
             return
+        # Jobs hold the lock only while they run.
+        self._lock.enter_context(locked())
         executor = workflow.executor_plugin.name
         jobs = [(each.stage, each.job.method or None) for each in planned]
         check_jobs(self.plan.study, jobs, os.environ, self.elsewhere, executor)

@@ -208,7 +208,4 @@ def cautions(made: Sequence[JobStatus], jobs: Sequence[Planned]) -> dict[str, st
 def _summary(jobs: Iterable[Planned], stage: str) -> dict:
     """The first existing summary.json of a stage at round 0, or an empty mapping."""
     paths = [Path(p.folder, "summary.json") for p in jobs if (p.stage, p.job.round) == (stage, 0)]
-    return next(
-        (json.loads(path.read_text(encoding="utf-8") or "{}") for path in paths if path.is_file()),
-        {},
-    )
+    return next((json.loads(path.read_bytes() or b"{}") for path in paths if path.is_file()), {})

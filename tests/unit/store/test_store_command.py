@@ -1,5 +1,6 @@
 """`python -m hgrpo.cli.store`: what it prints, and what it removes."""
 
+import io
 import re
 import shutil
 import sys
@@ -10,8 +11,11 @@ from places import PROJECT
 from stored_study import finish, finished_study, keys, small_plan
 
 from hgrpo.cli import store
+from hgrpo.cli.run_stage import run_planned
 from hgrpo.errors import UserError
-from hgrpo.store.entry import link
+from hgrpo.stages.order import load
+from hgrpo.store.entry import link, write_job
+from hgrpo.store.lock import locked
 from hgrpo.store.plan import MADE, STORE, flat
 
 WORDS = ("study=smoke", "methods=SFTOnly,flatGRPO,Progressive", "truth=null")
@@ -158,12 +162,12 @@ def test_what_no_folder_of_results_leads_to_is_removed_after_a_question(command,
     unnamed = set(keys(before).values()) - set(keys(plan).values())
     assert before.find("rl_round", "Progressive", 11, 1).key in unnamed
     for answer in ("", "n"):
-        monkeypatch.setattr("builtins.input", lambda question, answer=answer: answer)
+        monkeypatch.setattr("sys.stdin", io.StringIO(answer))
         with pytest.raises(SystemExit, match="nothing was removed"):
             command("gc")
         assert all((STORE / key).is_dir() for key in unnamed)
-    monkeypatch.setattr("builtins.input", lambda question: "y")
-    *arms, line = command("gc")
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    *arms, line, _ = command("gc")
     assert ["rl_round", "Progressive", "11", "2"] in [arm.split()[:4] for arm in arms]
     assert line.startswith(f"{len(unnamed)} results, ")
     assert not any((STORE / key).exists() for key in unnamed)
@@ -171,20 +175,44 @@ def test_what_no_folder_of_results_leads_to_is_removed_after_a_question(command,
     assert command("gc", "--yes") == ["nothing to remove"]
 
 
-def test_results_stay_while_a_run_is_active_and_after_an_interrupted_removal(command):
-    finished_study()
-    store.LOCKS.mkdir(parents=True)
-    lock = store.LOCKS / "0.output.lock"
-    lock.touch()
-    with pytest.raises(UserError, match="a run is active"):
-        command("gc", "--yes")
-    lock.unlink()
+def test_gc_and_import_run_alone_and_gc_removes_the_remains_of_killed_commands(command, tmp_path):
+    plan = finished_study()
+    command("export", *WORDS, "--out", tmp_path / "share.tar")
+    # Two runs share the lock. The end of one of them protects the other.
+    with locked():
+        with locked():
+            pass
+        for words in (("gc", "--yes"), ("import", tmp_path / "share.tar")):
+            with pytest.raises(UserError, match="a run or one of its jobs is active"):
+                command(*words)
+    planned = plan.find("evaluate", "Progressive", 11, 2)
+    file = write_job(plan, planned, [])
+    with (
+        locked(alone=True),
+        pytest.raises(UserError, match="`store gc` or `store import` is active"),
+    ):
+        run_planned(load("evaluate"), file, [])
     half = STORE / ".removed-0123456789abcdef"
     half.mkdir()
     assert command("gc") == ["nothing to remove"] and not half.exists()
 
 
-def test_a_result_without_its_record_runs_again_once_its_folder_is_gone(command, tmp_path):
+def test_two_archives_of_one_name_are_both_kept(command, tmp_path):
+    plan = finished_study()
+    links = set()
+    for method in ("flatGRPO", "Progressive"):
+        command("export", WORDS[0], f"methods={method}", *WORDS[2:], "--out", tmp_path / "arms.tar")
+        command("import", tmp_path / "arms.tar")
+        links |= set(Path("results/imported").iterdir())
+        (tmp_path / "arms.tar").unlink()
+    assert len(links) == 2
+    shutil.rmtree(plan.root)
+    command("gc", "--yes")
+    for method in ("flatGRPO", "Progressive"):
+        assert plan.find("evaluate", method, 11, 2).whole
+
+
+def test_a_result_without_its_record_is_named_with_the_command_that_makes_it(command, tmp_path):
     plan = finished_study()
     planned = plan.find("evaluate", "Progressive", 11, 2)
     (planned.entry / MADE).unlink()
