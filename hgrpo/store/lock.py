@@ -18,7 +18,7 @@ def locked(alone: bool = False) -> Iterator[None]:
         UserError: another process holds the lock, and one of the two must be alone.
     """
     STORE.mkdir(parents=True, exist_ok=True)
-    with (STORE / ".lock").open("a") as file:
+    with (STORE / ".lock").open("a", encoding="utf-8") as file:
         try:
             fcntl.flock(file, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         except BlockingIOError:
