@@ -33,7 +33,7 @@ with one_line_errors():
         {key: value for key, value in config.items() if key not in OF_THE_RUN},
     )
     plan = Plan(study)
-    of = StudyRules(plan, not workflow.is_main_process, lambda: workflow.dryrun)
+    of = StudyRules(plan, for_one_job=not workflow.is_main_process)
     run = Run(of, ELSEWHERE)
 
 

@@ -228,8 +228,8 @@ def link_planned(job: Mapping) -> None:
             link(results, [STORE / job["key"]])
 
 
-def unlink(root: Path, jobs: Iterable[Planned]) -> None:
-    """Remove the links of jobs in results/<study>.
+def unlink(root: Path, jobs: Iterable[Planned], older: bool = False) -> None:
+    """Remove the links of jobs in results/<study>; with `older`, only links to older results.
 
     Raises:
         UserError: for the same reason as in `link`.
@@ -238,7 +238,8 @@ def unlink(root: Path, jobs: Iterable[Planned]) -> None:
         for name in names_of(planned):
             place = root / name
             _check_free(place)
-            place.unlink(missing_ok=True)
+            if place.is_symlink() and not (older and planned.key in place.readlink().parts):
+                place.unlink()
 
 
 def names_of(planned: Planned) -> list[str]:

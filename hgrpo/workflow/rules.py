@@ -9,7 +9,7 @@ from snakemake.io import ancient
 from hgrpo.errors import UserError
 from hgrpo.stages.order import load, resources_key
 from hgrpo.stages.paths import words
-from hgrpo.store.entry import JOB_FILE, link, read_plan, write_job
+from hgrpo.store.entry import JOB_FILE, read_plan, unlink, write_job
 from hgrpo.store.plan import STORE, Plan, Planned, below, beside, flat, outputs_of
 from hgrpo.study.resources import StageResources
 
@@ -21,13 +21,10 @@ class StudyRules:
         plan: the study's plan.
         for_one_job: whether another snakemake process started this one to run a single job. In a
             Kubernetes pod, the file job.json of this job does not exist yet.
-        is_dry: whether this is a dry run, which must not change links.
     """
 
-    def __init__(
-        self, plan: Plan, for_one_job: bool = False, is_dry: Callable[[], bool] = lambda: False
-    ):
-        self.plan, self.for_one_job, self.is_dry = plan, for_one_job, is_dry
+    def __init__(self, plan: Plan, for_one_job: bool = False):
+        self.plan, self.for_one_job = plan, for_one_job
 
     def job(self, stage: str, wildcards: Mapping[str, str]) -> Planned:
         """The job of a stage with these wildcards.
@@ -162,12 +159,9 @@ class StudyRules:
     def linked(self, wildcards: Mapping[str, str]) -> str:
         """The file in the store for a path below results/<study>.
 
-        If the result exists, the path is linked to it at once, because Snakemake would treat a link
-        to an older result as up to date.
+        A link to an older result is removed, because Snakemake would treat it as up to date.
         """
-        planned = self.plan.maker(wildcards["path"])
-        if planned.whole and not self.is_dry():
-            link(Path(self.plan.root), [planned.entry])
+        unlink(Path(self.plan.root), [self.plan.maker(wildcards["path"])], older=True)
         return self.plan.stored(wildcards["path"])
 
     def stored(self, paths: Iterable[str]) -> list[str]:

@@ -223,7 +223,9 @@ def test_links_follow_the_newest_run_and_are_removed_before_a_job_runs():
     old, new = before.find(*ROUND), plan.find(*ROUND)
     root = Path(plan.root)
     # Links to other results than those of the plan are removed when its jobs are to run.
-    unlink(root, [new])
+    unlink(root, [plan.find("sft")], older=True)
+    assert (root / "sft").is_symlink()
+    unlink(root, [new], older=True)
     assert not (root / PLACE).is_symlink() and old.made
     finish(plan)
     for _ in range(2):
