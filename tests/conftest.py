@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,10 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # `make test EXTRAS=alfworld` would hand its variables on to each make that a test starts.
 for name in ("MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS", "EXTRAS", "TESTS"):
     os.environ.pop(name, None)
+
+# A shell's background jobs ignore Ctrl-C, and the processes that tests start would, too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes depends on what else the machine does.
 settings.register_profile("untimed", deadline=None)

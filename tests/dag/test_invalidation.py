@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
 
 import pytest
 
@@ -234,8 +233,6 @@ def test_a_run_that_was_ended_goes_on_from_there(checkout, sent):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        # Whoever runs the tests in the background of a shell ignores Ctrl-C, and so would this run.
-        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     ) as process:
         while not (root / "begun").exists() and process.poll() is None:
             time.sleep(0.1)

@@ -69,8 +69,6 @@ def test_a_signal_ends_the_process_without_a_traceback(sent):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",
-        # A shell's background jobs ignore SIGINT, and their children inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         assert process.stdout.readline() == "ready\n"
         os.kill(process.pid, sent)
