@@ -51,8 +51,8 @@ class Run:
         of_study = any(job.rule.name in {*STAGES, "all"} for job in workflow.dag.jobs)
         if workflow.executor_plugin.common_settings.touch_exec or not of_study:
             return
-        # Jobs hold the lock only while they run.
-        self._lock.enter_context(locked())
+        if not self.elsewhere:  # jobs hold the lock only while they run
+            self._lock.enter_context(locked())
         executor = workflow.executor_plugin.name
         jobs = [(each.stage, each.job.method or None) for each in planned]
         check_jobs(self.plan.study, jobs, os.environ, self.elsewhere, executor)
