@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from forks import Forks
+from places import PROJECT
 from project_copy import copy_project
 
 STUDY = {
@@ -74,6 +75,26 @@ class Checkout:
             str(path.relative_to(root)): target.partition("store/")[2].partition("/")[0]
             for path, target in targets.items()
         }
+
+    def add_environment(self, *extras: str) -> None:
+        """Add the Makefile and a .venv, as after `make`; `extras` count as installed."""
+        for name in ("Makefile", "pyproject.toml", "constraints.txt", "constraints-gpu.txt"):
+            shutil.copy2(PROJECT / name, self.root)
+        programs = self.root / ".venv/bin"
+        programs.mkdir(parents=True)
+        for program in Path(sys.prefix, "bin").iterdir():
+            if not program.name.startswith(("python", "pip")):
+                (programs / program.name).symlink_to(program)
+        # An install here would change the environment of whoever runs the tests.
+        (programs / "python").write_text(
+            '#!/bin/sh\n[ "$1 $2" = "-m pip" ] && { echo "no installs in tests" >&2; exit 1; }\n'
+            f'exec {sys.executable} "$@"\n',
+            encoding="utf-8",
+        )
+        (programs / "python").chmod(0o755)
+        for extra in ("", *extras):
+            # The stamp of a finished install.
+            (self.root / f".venv/.{extra}judge+train+workflow").touch()
 
     def take_real_commands(self) -> None:
         """Let jobs run the project's own commands, and not the stub."""

@@ -213,10 +213,31 @@ def test_a_job_never_mixes_code(real, edited):
 
 # Stands for a job that goes on until it is killed.
 HANGS = """#!{python} -IS
-import pathlib, sys, time
+import pathlib, time
 pathlib.Path("begun").touch()
 time.sleep(60)
 """
+# Added to the stub: the job's files are complete, and its process goes on.
+LINGERS = """
+Path("begun").touch()
+__import__("time").sleep(60)
+"""
+
+
+def kill_when_begun(checkout, sent: signal.Signals, *words: str) -> None:
+    """Start a run and send a signal to all its processes once a job has made the file `begun`."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "snakemake", "--config", "study=grid", *words],
+        cwd=checkout.root,
+        env=os.environ | {"PYTHONPATH": str(checkout.root)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        while not (checkout.root / "begun").exists() and process.poll() is None:
+            time.sleep(0.1)
+        os.killpg(process.pid, sent)
+    assert process.returncode != 0
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
@@ -226,18 +247,7 @@ def test_a_run_that_was_ended_goes_on_from_there(checkout, sent):
     stub = root / "stub/python"
     whole = stub.read_bytes()
     stub.write_text(HANGS.format(python=sys.executable), encoding="utf-8")
-    with subprocess.Popen(
-        [sys.executable, "-m", "snakemake", "--config", "study=grid"],
-        cwd=root,
-        env=os.environ | {"PYTHONPATH": str(root)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as process:
-        while not (root / "begun").exists() and process.poll() is None:
-            time.sleep(0.1)
-        os.killpg(process.pid, sent)
-    assert process.returncode != 0
+    kill_when_begun(checkout, sent)
     stub.write_bytes(whole)
     if sent is signal.SIGKILL:
         assert checkout.snakemake("--unlock").returncode == 0
@@ -246,3 +256,17 @@ def test_a_run_that_was_ended_goes_on_from_there(checkout, sent):
     assert checkout.planned() == set()
     made = root / f"results/store/{checkout.links()['rl/Progressive/seed_11/round_1']}/made.json"
     assert json.loads(made.read_bytes())["stage"] == "rl_round"
+
+
+def test_make_unlock_keeps_jobs_that_finished_although_their_run_was_killed(checkout):
+    checkout.add_environment()
+    append(checkout, "hgrpo/stages/assets.py", "\nADDED = 1\n")
+    append(checkout, "stub/python", LINGERS)
+    kill_when_begun(checkout, signal.SIGKILL, "--cores=1")
+    assert checkout.snakemake("--unlock").returncode == 0
+    games = "Games and panels"
+    assert games in checkout.planned()
+    unlock = ["make", "unlock", "STUDY=grid"]
+    env = os.environ | {"PYTHONPATH": str(checkout.root)}
+    subprocess.run(unlock, cwd=checkout.root, env=env, capture_output=True, check=True)
+    assert games not in checkout.planned()

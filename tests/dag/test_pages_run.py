@@ -39,7 +39,7 @@ LEFT_OUT = {
 STANDS_FOR = {"<study>": "bakeoff", "<file>": "base/model.safetensors", "<stage>": "rl_round"}
 # A study for a GPU and official data: what this machine lacks ends the command with status 2.
 MAY_LACK = "make probe STUDY=alfworld_5x40"
-EXTRAS = ("", "gpu+")
+EXTRAS = ("gpu+",)
 
 
 def blocks(page: str, language: str = "") -> list[str]:
@@ -71,26 +71,10 @@ def runs_here(line: str) -> bool:
 
 def checkout(finished, root: Path) -> Path:
     """A checkout as after `make`: with an environment, and without results."""
-    shutil.copytree(finished.root, root, symlinks=True)
+    copy = finished.copy(root)
+    copy.add_environment(*EXTRAS)
     shutil.rmtree(root / "results")
     shutil.rmtree(root / ".snakemake", ignore_errors=True)
-    for name in ("Makefile", "pyproject.toml", "constraints.txt", "constraints-gpu.txt"):
-        shutil.copy2(PROJECT / name, root)
-    programs = root / ".venv/bin"
-    programs.mkdir(parents=True)
-    for program in Path(sys.prefix, "bin").iterdir():
-        if not program.name.startswith(("python", "pip")):
-            (programs / program.name).symlink_to(program)
-    # An install here would change the environment of whoever runs the tests.
-    (programs / "python").write_text(
-        f'#!/bin/sh\n[ "$1 $2" = "-m pip" ] && {{ echo "no installs in tests" >&2; exit 1; }}\n'
-        f'exec {sys.executable} "$@"\n',
-        encoding="utf-8",
-    )
-    (programs / "python").chmod(0o755)
-    for extra in EXTRAS:
-        # The stamp of a finished install; it holds the seconds that this took.
-        (root / f".venv/.{extra}judge+train+workflow").touch()
     return root
 
 
