@@ -114,7 +114,7 @@ def test_sft_takes_a_few_steps(base, model, tmp_path):
     expert.mkdir()
     pq.write_table(pa.Table.from_pylist(rows), expert / "trajectories.parquet")
     sft = {"epochs": 1.0, "batch_trajectories": 4, "lr": 1e-3, "validation_share": 0.2}
-    config = {"model": model, "sft": sft}
+    config = {"env": {"name": "halls"}, "model": model, "sft": sft}
     done = command("sft", config, base=base, expert=expert, out=tmp_path / "sft")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "sft/adapter/adapter_model.safetensors").is_file()
