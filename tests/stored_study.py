@@ -7,7 +7,7 @@ from pathlib import Path
 
 from places import PROJECT
 
-from hgrpo.store.entry import link, record, write_job
+from hgrpo.store.entry import link, read_made, record, write_job
 from hgrpo.store.plan import Plan, Planned, flat
 from hgrpo.study.study import load_study
 
@@ -60,5 +60,5 @@ def finished_study(**changes) -> Plan:
     """The plan of a study that has been run in this folder, with its links."""
     plan = small_plan(**changes)
     finish(plan)
-    link(Path(plan.root), (planned.entry for planned in plan.jobs()))
+    link(Path(plan.root), (read_made(planned.entry) for planned in plan.jobs()))
     return plan

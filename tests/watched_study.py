@@ -12,7 +12,7 @@ import yaml
 from places import PROJECT
 
 from hgrpo.progress import Progress, progress_file
-from hgrpo.store.entry import link, record, write_job, write_plan
+from hgrpo.store.entry import link, read_made, record, write_job, write_plan
 from hgrpo.store.plan import Plan, Planned, flat
 from hgrpo.study.study import load_study
 
@@ -71,7 +71,7 @@ class Watched:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 self._write(path, content)
             record(json.loads(file.read_bytes()), job.entry, time.time() - seconds)
-            link(self.results, [job.entry])
+            link(self.results, [read_made(job.entry)])
 
     def _write(self, path: Path, content: dict) -> None:
         if path.stem in content:

@@ -25,14 +25,12 @@ from hgrpo.command import run
 from hgrpo.config.canonical import settings_digest
 from hgrpo.errors import UserError, did_you_mean
 from hgrpo.store.archive import pack, unpack, with_ancestors
-from hgrpo.store.differences import as_planned, causes, differences, newest, sources
-from hgrpo.store.entry import PLAN, key_of, link, made_entries, read_made, read_plan
+from hgrpo.store.differences import as_planned, causes, differences, newest
+from hgrpo.store.entry import PLAN, key_of, link, read_all, read_made, read_plan, sources
 from hgrpo.store.lock import locked
-from hgrpo.store.plan import MADE, STORE, Plan, Planned, flat
+from hgrpo.store.plan import MADE, OF_ARMS, STORE, Plan, Planned, flat
 from hgrpo.study.overrides import as_config
 
-# Glob pattern of the jobs' folders in the store.
-KEY_GLOB = "[0-9a-f]" * 16
 # Folder with links to imported jobs. The command `gc` does not delete jobs that have a link.
 IMPORTED = STORE.with_name("imported")
 _REMOVED = ".removed-"
@@ -50,7 +48,7 @@ def main() -> None:
         return command
 
     add("list", show_list, "list all results in the store")
-    add("show", show, "show how a result was made").add_argument("result", help=RESULT)
+    add("show", show, "show how and where a result was made").add_argument("result", help=RESULT)
     reason = add("why", why, "explain why jobs are going to run, or why a finished job ran")
     add_settings(reason, f"any key of a study; or {RESULT}; or two results, the older one first")
     collect = add("gc", remove_unnamed, "remove results that are not linked from any study")
@@ -78,10 +76,6 @@ def links_to() -> dict[str, list[Path]]:
     return dict(links)
 
 
-def _records() -> dict[str, dict]:
-    return {entry.name: read_made(entry) for entry in made_entries()}
-
-
 def bytes_of(entry: Path) -> int:
     """Total size of a job's files, in bytes."""
     return sum(path.lstat().st_size for path in entry.rglob("*") if path.is_file())
@@ -90,7 +84,7 @@ def bytes_of(entry: Path) -> int:
 def show_list(args: argparse.Namespace) -> None:
     """Print a line for every result."""
     links, rows = links_to(), []
-    for key, made in _records().items():
+    for key, made in read_all().items():
         names = ", ".join(sorted({path.parts[1] for path in links.get(key, ())}))
         row = [key, as_planned(made).name, made["finished"], made["seconds"]]
         rows.append([*row, f"{bytes_of(STORE / key) / 1e6:.1f}", names])
@@ -115,7 +109,7 @@ def by_arm(entries: Iterable[Path], records: Mapping[str, Mapping]) -> list[list
 def show(args: argparse.Namespace) -> None:
     """Print the record of a result, its links, and the jobs that read it."""
     key = key_of_result(args.result)
-    records = _records()
+    records = read_all()
     made = records[key]
     rows = [["key", key], ["path", STORE / key], ["stage", made["stage"]]]
     rows += [[name, value] for name, value in made["job"].items() if value]
@@ -148,7 +142,7 @@ def key_of_result(name: str) -> str:
         missing = path.relative_to(there).parts[0]
         near = did_you_mean(missing, [each.name for each in there.iterdir()])
         raise UserError(f"{name}: no {missing} in {there}{near}")
-    keys = [entry.name for entry in made_entries() if entry.name.startswith(name)]
+    keys = [key for key in read_all() if key.startswith(name)]
     if len(keys) != 1:
         matches = f"{len(keys)} results: {', '.join(keys)}" if keys else "no result"
         raise UserError(f"{name}: this prefix matches {matches}")
@@ -157,8 +151,10 @@ def key_of_result(name: str) -> str:
 
 def why(args: argparse.Namespace) -> None:
     """Print why a run would start jobs, or why a finished job ran."""
-    records = _records()
+    records = read_all()
     if args.settings and "=" not in args.settings[0].partition("/")[0]:
+        if len(args.settings) > 2:
+            raise UserError("why: expected settings, one result, or two results")
         _print_causes([records[key_of_result(name)] for name in args.settings], records)
         return
     plan = Plan(named_study(args.settings))
@@ -202,13 +198,13 @@ def remove_unnamed(args: argparse.Namespace) -> None:
         shutil.rmtree(left)
     names = links_to()
     keep = with_ancestors(names) | names.keys()
-    unnamed = [entry for entry in STORE.glob(KEY_GLOB) if entry.name not in keep]
+    unnamed = [entry for entry in STORE.glob("[0-9a-f]" * 16) if entry.name not in keep]
     if not unnamed:
         print("nothing to remove")
         return
     size = sum(map(bytes_of, unnamed))
     header = ["stage", "method", "seeds", "results", "MB", "last finished"]
-    print(tabulate(by_arm(unnamed, _records()), header))
+    print(tabulate(by_arm(unnamed, read_all()), header))
     print(f"{len(unnamed)} results, {size / 1e6:.1f} MB, are not linked from any study")
     if not args.yes:
         print("remove them? [y/N] ", end="", flush=True)
@@ -221,16 +217,17 @@ def remove_unnamed(args: argparse.Namespace) -> None:
 
 def make_link(args: argparse.Namespace) -> None:
     """Link the job that made a file into results/<study>."""
-    link(Path(*args.path.parts[:2]), [Path(*args.target.parts[:3])])
+    if len(args.path.parts) < 3 or args.path.parts[0] != STORE.parts[0] or ".." in args.path.parts:
+        raise UserError(f"{args.path}: expected a path below {STORE.parent}/<study>")
+    link(Path(*args.path.parts[:2]), [read_made(Path(*args.target.parts[:3]))])
 
 
 def export_arms(args: argparse.Namespace) -> None:
     """Export the selected arms, seeds and rounds, with all jobs that they depend on."""
     plan = Plan(named_study(args.settings))
-    stages = ("rl_round", "credit_fit", "evaluate")
-    jobs = [each for each in plan.jobs() if each.stage in stages]
-    if args.out.exists():
-        raise UserError(f"{args.out}: already exists; remove it, or choose another file")
+    jobs = [each for each in plan.jobs() if each.stage in OF_ARMS]
+    if args.out.exists() or not args.out.parent.is_dir():
+        raise UserError(f"{args.out}: expected a new file in an existing folder")
     if lacking := [each for each in plan.to_run(jobs, again=True) if not each.whole]:
         command = _command(plan, lacking[0], args.settings)
         name = f"study {plan.study.config.name}: {lacking[0].name}"
@@ -245,7 +242,7 @@ def import_arms(args: argparse.Namespace) -> None:
     new, known = unpack(args.archive)
     # Another archive may have the same name.
     folder = IMPORTED / f"{args.archive.stem}-{settings_digest(sorted(new + known))}"
-    link(folder, [STORE / key for key in new + known])
+    link(folder, [read_made(STORE / key) for key in new + known])
     print(f"{args.archive}: {len(new)} jobs imported, {len(known)} already existed; see {folder}")
 
 

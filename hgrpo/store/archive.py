@@ -15,7 +15,9 @@ from hgrpo.atomic import atomic_file
 from hgrpo.config.canonical import settings_digest
 from hgrpo.config.read import validate
 from hgrpo.errors import UserError
-from hgrpo.store.entry import HASHED, Record, contents, note_contents, read_made, sha256
+from hgrpo.store.code import digest_of
+from hgrpo.store.differences import as_planned
+from hgrpo.store.entry import HASHED, Record, add_twin, mixed, read_all, read_made, sha256, sources
 from hgrpo.store.plan import KEY, MADE, STORE, Planned
 
 # Folders of files that several jobs share. Each file is named after its hash, which is stored in a
@@ -38,8 +40,7 @@ def pack(jobs: Iterable[Planned], target: Path) -> list[str]:
             made = read_made(STORE / key)
             for part in _SHARED:
                 name = f"{part}/{made[part]}.json"
-                absent = part == "code" and not (STORE / name).is_file()  # an older import
-                if not absent and name not in archive.getnames():
+                if name not in archive.getnames():
                     archive.add(STORE / name, name, filter=without_origin)
             for name, digest in made["files"].items():
                 path = STORE / key / name
@@ -59,8 +60,7 @@ def with_ancestors(keys: Iterable[str]) -> set[str]:
         key = waiting.pop()
         if key not in reached and (STORE / key / MADE).is_file():
             reached.add(key)
-            paths = [path for each in read_made(STORE / key)["inputs"].values() for path in each]
-            waiting += {path.partition("/")[0] for path in paths}
+            waiting += sources(read_made(STORE / key)).values()
     return reached
 
 
@@ -84,13 +84,18 @@ def unpack(archive: Path) -> tuple[list[str], list[str]]:
         try:
             mades = {key: _read(place / key) for key in keys}
             _check_whole(mades, place)
-        except (UserError, ValueError) as error:
-            damage = f"damaged or edited ({str(error).splitlines()[0]}); get a new copy"
-            raise UserError(f"{archive}: {damage}") from None
-        for made in mades.values():
-            _check_inputs(made, archive)
+        except (UserError, ValueError, AttributeError) as error:
+            damage = f"damaged or edited, or of another version ({str(error).splitlines()[0]})"
+            raise UserError(f"{archive}: {damage}; get a new copy") from None
         # A result in the store with deleted files is replaced.
         new = [key for key in keys if not _files(STORE / key) >= {MADE, *mades[key]["files"]}]
+        here = read_all()
+        after = here | {key: mades[key] for key in new}
+        for key in sorted(mixed(after) - mixed(here)):
+            raise UserError(
+                f"{archive}: {as_planned(after[key]).name}: the archive and the store contain "
+                "different versions of its inputs, such as the SFT policy; use an empty store"
+            )
         for path in (path for part in _SHARED for path in (place / part).glob("*.json")):
             target = STORE / path.relative_to(place)
             target.parent.mkdir(exist_ok=True)
@@ -99,7 +104,7 @@ def unpack(archive: Path) -> tuple[list[str], list[str]]:
         for key in new:
             shutil.rmtree(STORE / key, ignore_errors=True)  # remains of an incomplete result
             (place / key).replace(STORE / key)
-            note_contents(mades[key])
+            add_twin(mades[key])
     return new, [key for key in keys if key not in new]
 
 
@@ -112,9 +117,7 @@ def _extract(archive: Path, place: Path) -> None:
                 if not member.isreg() or not name.fullmatch(member.name):
                     raise UserError(f"{archive}: {member.name} does not belong to a result")
                 opened.extract(member, place, filter="data")
-    except FileNotFoundError:
-        raise UserError(f"{archive}: no such file") from None
-    except (tarfile.TarError, OSError, EOFError, ValueError) as error:
+    except (tarfile.TarError, EOFError, ValueError) as error:
         raise UserError(f"{archive}: damaged, or not an uncompressed .tar ({error})") from None
 
 
@@ -137,8 +140,8 @@ def _read(entry: Path) -> dict:
 
 def _check_whole(mades: dict[str, dict], place: Path) -> None:
     """Raise ValueError if an ancestor of a job is missing, or if settings or inputs were edited."""
-    inputs = [path for made in mades.values() for each in made["inputs"].values() for path in each]
-    named = {path.partition("/")[0] for path in inputs} | {path.name for path in place.iterdir()}
+    named = {key for made in mades.values() for key in sources(made).values()}
+    named |= {path.name for path in place.iterdir()}
     lacking = named - mades.keys() - {*_SHARED}
     if any(not (STORE / key / MADE).is_file() for key in lacking):
         raise ValueError("an ancestor of a job is missing")
@@ -146,24 +149,7 @@ def _check_whole(mades: dict[str, dict], place: Path) -> None:
         name = f"settings/{made['settings']}.json"
         if not any((folder / name).is_file() for folder in (place, STORE)):
             raise ValueError(f"{name} is missing")
-    for path in (place / "settings").glob("*"):
-        if settings_digest(json.loads(path.read_bytes())) != path.stem:
-            raise ValueError(f"settings/{path.name}")
-    for key, made in mades.items():
-        if made["contents"] not in (None, contents(made, place)):
-            raise ValueError(f"{key}: the hash of the inputs' contents is wrong")
-
-
-def _check_inputs(made: dict, archive: Path) -> None:
-    """Raise UserError if the store contains other versions of a job's inputs.
-
-    Two versions have the same keys but different contents, because two machines can produce
-    different weights from the same settings and code.
-    """
-    here = contents(made)
-    if here is not None and made["contents"] not in (None, here):
-        run = " ".join(f"{name} {value}" for name, value in made["job"].items() if value)
-        raise UserError(
-            f"{archive}: {made['stage']} {run}: the job's inputs, such as the SFT policy, differ "
-            "from the versions in the store; import the archive into an empty store"
-        )
+    for part, digest in (("settings", settings_digest), ("code", digest_of)):
+        for path in (place / part).glob("*"):
+            if digest(json.loads(path.read_bytes())) != path.stem:
+                raise ValueError(f"{part}/{path.name}")

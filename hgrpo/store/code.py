@@ -59,7 +59,12 @@ def code_hash(modules: Iterable[str], skip: Collection[str] = ()) -> str:
         UserError: a module is not valid Python.
         FileNotFoundError: a module of `modules` does not exist.
     """
-    return _digest(json.dumps(sorted(closure(modules, skip=skip).items())).encode())
+    return digest_of(closure(modules, skip=skip))
+
+
+def digest_of(hashes: Mapping[str, str]) -> str:
+    """Hash the result of `closure`."""
+    return _digest(json.dumps(sorted(hashes.items())).encode())
 
 
 def closure(

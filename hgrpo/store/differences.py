@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hgrpo.stages.paths import Job
 from hgrpo.store.code import closure, roots
-from hgrpo.store.entry import key_of, names_of
+from hgrpo.store.entry import key_of, names_of, sources
 from hgrpo.store.plan import STORE, Plan, Planned
 from hgrpo.study.overrides import changes
 
@@ -79,19 +79,12 @@ def _changed(
     if before["code"] != after["code"]:
         then, now = _read("code", before["code"]), code()
         modules = sorted(name for name in {*then, *now} if then.get(name) != now.get(name))
-        # Imported results do not include a list of module hashes.
-        yield f"code: {_few(modules) if then and now else 'from another machine'}"
+        yield f"code: {_few(modules)}"
     if before["user_files"] != after["user_files"]:
         yield "your files"
     paths = sources(before).items() ^ sources(after).items()
     if folders := sorted({path.partition("/")[0] for path, _ in paths}):
         yield f"inputs from {', '.join(folders)}"
-
-
-def sources(made: Mapping) -> dict[str, str]:
-    """Map the path of each input, relative to results/<study>, to the key of the input's job."""
-    paths = [path.partition("/") for paths in made["inputs"].values() for path in paths]
-    return {path: key for key, _, path in paths}
 
 
 def _read(part: str, digest: str) -> dict:

@@ -9,21 +9,22 @@ import os
 import shutil
 import socket
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, Field, StringConstraints
 
 from hgrpo.atomic import atomic_file, write_json
+from hgrpo.config.bounds import NAME
 from hgrpo.config.canonical import settings_digest
 from hgrpo.config.read import validate
 from hgrpo.errors import UserError
 from hgrpo.provenance import processor, revision
-from hgrpo.stages.order import load
+from hgrpo.stages.order import STAGES, load
 from hgrpo.stages.paths import Job
 from hgrpo.store.code import closure, roots
-from hgrpo.store.plan import ASKED_FOR, KEY, MADE, STORE, Plan, Planned, flat
+from hgrpo.store.plan import ASKED_FOR, KEY, MADE, OF_ARMS, STORE, Plan, Planned, flat
 
 JOB_FILE, PLAN = "job.json", "plan.json"
 # The parts of a record that are hashed into the key.
@@ -35,16 +36,16 @@ _Hash = Annotated[str, StringConstraints(pattern=f"^{KEY}$")]
 
 
 class _Job(BaseModel):
-    method: str
-    seed: int
-    round: int
+    method: Annotated[str, StringConstraints(pattern=f"{NAME}|^$")]
+    seed: Annotated[int, Field(ge=0)]
+    round: Annotated[int, Field(ge=0)]
 
 
 class Record(BaseModel, extra="allow"):
     """The content of made.json."""
 
     key: _Hash
-    stage: str
+    stage: Annotated[str, StringConstraints(pattern=f"^({'|'.join(STAGES)})$")]
     settings: _Hash
     code: _Hash
     user_files: str | None
@@ -52,7 +53,7 @@ class Record(BaseModel, extra="allow"):
     inputs: dict[str, list[Annotated[str, StringConstraints(pattern=f"^{KEY}/")]]]
     contents: _Hash | None
     finished: str
-    seconds: Annotated[float, Field(ge=0)]
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     bytes: Annotated[int, Field(ge=0)]
     host: str
     processor: str
@@ -119,38 +120,55 @@ def _write_made(job: Mapping, entry: Path, files: Mapping[str, str], more: Mappi
     made = {name: job[name] for name in (*HASHED, "key", "study")}
     made |= {"contents": contents(job), "finished": now} | where | dict(more) | {"files": files}
     _write(entry / MADE, made)
-    note_contents(made)
+    add_twin(made)
 
 
-def note_contents(made: Mapping) -> None:
+def add_twin(made: Mapping) -> None:
     """Add a result to the index that `take_equal` searches."""
     if made["contents"]:
         with atomic_file(_SAME / made["contents"]) as path:
             path.write_text(f"{made['key']}\n", encoding="utf-8")
 
 
-def contents(job: Mapping, unpacked: Path = STORE) -> str | None:
+def contents(job: Mapping) -> str | None:
     """Return a hash of a job's settings, code and input contents; None if an input is missing.
-
-    Inputs that are not in the folder `unpacked` are read from the store.
 
     Raises:
         UserError: an input was edited since its job wrote it.
     """
-    try:
-        inputs = {
-            name: [[path.partition("/")[2], _digest_of(path, unpacked)] for path in paths]
-            for name, paths in job["inputs"].items()
-        }
-    except OSError:
-        return None
+    with contextlib.suppress(OSError):
+        return _contents(job, _digest_of)
+    return None
+
+
+def mixed(records: Mapping[str, Mapping]) -> set[str]:
+    """Keys of the arms' results that were made from other versions of their inputs.
+
+    Two versions have the same key but different contents, because two machines can produce
+    different weights from the same settings and code. Results without contents, or with an input
+    that is missing in `records`, are skipped.
+    """
+
+    def digest(path: str) -> str:
+        key, _, name = path.partition("/")
+        return records[key]["files"][name]
+
+    arms = [made for made in records.values() if made["stage"] in OF_ARMS and made["contents"]]
+    known = [made for made in arms if records.keys() >= {*sources(made).values()}]
+    return {made["key"] for made in known if made["contents"] != _contents(made, digest)}
+
+
+def _contents(job: Mapping, digest: Callable[[str], str]) -> str:
+    inputs = {
+        name: [[path.partition("/")[2], digest(path)] for path in paths]
+        for name, paths in job["inputs"].items()
+    }
     return settings_digest({name: job[name] for name in HASHED} | {"inputs": inputs})
 
 
-def _digest_of(path: str, unpacked: Path) -> str:
-    store = unpacked if (unpacked / path).exists() else STORE
+def _digest_of(path: str) -> str:
     key, _, name = path.partition("/")
-    entry, digest = store / key, sha256(store / path)
+    entry, digest = STORE / key, sha256(STORE / path)
     # If results are in a bucket, the record of the job that wrote the input may be missing.
     files = read_made(entry)["files"] if (entry / MADE).is_file() else {}
     if files.get(name, digest) != digest:
@@ -173,9 +191,15 @@ def read_made(entry: Path) -> dict:
         raise UserError(f"{entry / MADE}: the file is damaged ({mistake}); {remedy}") from None
 
 
-def made_entries() -> Iterator[Path]:
-    """The folders of all finished jobs."""
-    return (path.parent for path in sorted(STORE.glob(f"*/{MADE}")))
+def read_all() -> dict[str, dict]:
+    """Map the key of each finished job to its record."""
+    return {path.parent.name: read_made(path.parent) for path in sorted(STORE.glob(f"*/{MADE}"))}
+
+
+def sources(made: Mapping) -> dict[str, str]:
+    """Map the path of each input, relative to results/<study>, to the key of the input's job."""
+    paths = [path.partition("/") for paths in made["inputs"].values() for path in paths]
+    return {path: key for key, _, path in paths}
 
 
 def key_of(link: Path) -> str | None:
@@ -202,17 +226,16 @@ def _sha256(path: Path, *state: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def link(root: Path, entries: Iterable[Path]) -> None:
-    """Link finished jobs into results/<study>/.
+def link(root: Path, records: Iterable[Mapping]) -> None:
+    """Link finished jobs, given by their records, into results/<study>/.
 
     Raises:
         UserError: the path of a link already contains results from an earlier version of hgrpo.
     """
-    for entry in entries:
-        made = read_made(entry)
+    for made in records:
         for name in linked_names(made["stage"], Job(**made["job"]), made["files"]):
             place = root / name
-            leads_to = os.path.relpath(entry / name, place.parent)
+            leads_to = os.path.relpath(STORE / made["key"] / name, place.parent)
             if place.is_symlink() and os.readlink(place) == leads_to:
                 continue
             _check_free(place)
@@ -225,15 +248,11 @@ def link_planned(job: Mapping) -> None:
     results = STORE.parent / job["study"]
     with contextlib.suppress(UserError):  # there is no plan.json if results are in a bucket
         if job["key"] in {each.key for each in read_plan(results)} or job["stage"] in ASKED_FOR:
-            link(results, [STORE / job["key"]])
+            link(results, [read_made(STORE / job["key"])])
 
 
 def unlink(root: Path, jobs: Iterable[Planned], older: bool = False) -> None:
-    """Remove the links of jobs in results/<study>; with `older`, only links to older results.
-
-    Raises:
-        UserError: for the same reason as in `link`.
-    """
+    """Remove the links of jobs; with `older`, only to older results. UserError as in `link`."""
     for planned in jobs:
         for name in names_of(planned):
             place = root / name

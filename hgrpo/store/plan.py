@@ -34,7 +34,7 @@ ASKED_FOR = {
 }
 # Stages that use the study's first seed.
 _FIRST_SEED = {"truth_round", "credit_agreement"}
-_OF_ARMS = {
+OF_ARMS = {
     "rl_round": trained_rounds,
     "credit_fit": fits,
     "evaluate": runs,
@@ -240,8 +240,8 @@ def stages_of(study: Study) -> list[str]:
 
 def jobs_of(study: Study, stage: str) -> list[tuple[str, int, int]]:
     """List the jobs of a stage as (method, seed, round); unused values are "" or 0."""
-    if stage in _OF_ARMS:
-        return _OF_ARMS[stage](study)
+    if stage in OF_ARMS:
+        return OF_ARMS[stage](study)
     if stage != "truth_round":
         return [("", 0, 0)]
     truth = study.config.truth

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES, runs_a_model
-from hgrpo.store.entry import link, unlink, write_plan
+from hgrpo.store.entry import link, mixed, read_made, unlink, write_plan
 from hgrpo.store.lock import locked
-from hgrpo.store.plan import Planned
+from hgrpo.store.plan import STORE, Planned
 from hgrpo.workflow import warm
 from hgrpo.workflow.planning.estimates import Estimates
 from hgrpo.workflow.planning.forecast import forecasts, wall_line
@@ -42,6 +42,9 @@ class Run:
     def __init__(self, rules: StudyRules, elsewhere: bool):
         self.rules, self.plan, self.elsewhere = rules, rules.plan, elsewhere
         self._lock = ExitStack()
+        # Before Snakemake looks for results. Submitted jobs hold the lock themselves.
+        if not elsewhere and not rules.for_one_job:
+            self._lock.enter_context(locked())
 
     @one_line_errors()
     def start(self, workflow: "Workflow") -> None:
@@ -50,9 +53,8 @@ class Run:
         planned = [self.rules.job(job.rule.name, job.wildcards) for job in jobs]
         of_study = any(job.rule.name in {*STAGES, "all"} for job in workflow.dag.jobs)
         if workflow.executor_plugin.common_settings.touch_exec or not of_study:
+            self._lock.close()
             return
-        if not self.elsewhere:  # jobs hold the lock only while they run
-            self._lock.enter_context(locked())
         executor = workflow.executor_plugin.name
         jobs = [(each.stage, each.job.method or None) for each in planned]
         check_jobs(self.plan.study, jobs, os.environ, self.elsewhere, executor)
@@ -70,8 +72,7 @@ class Run:
             # Progress is not shown on a cluster, where hundreds of jobs may run at the same time.
             cores = workflow.resource_settings.cores
             expected = forecasts(self.plan, Estimates(self.plan), cores, planned)
-            line = wall_line(expected, Profile(Path(), cores))
-            print(line, file=sys.stderr, flush=True)
+            print(wall_line(expected, Profile(Path(), cores)), file=sys.stderr, flush=True)
             show_progress(planned)
             if self._warms(planned):
                 warm.start()
@@ -85,7 +86,13 @@ class Run:
 
     @one_line_errors()
     def end(self) -> None:
-        """Link the finished results."""
+        """Link the finished results; UserError if some do not fit the versions of their inputs."""
         if not self.elsewhere:
             jobs = self.plan.jobs(asked_for=True)
-            link(Path(self.plan.root), (each.entry for each in jobs if each.made))
+            records = {each.key: read_made(each.entry) for each in jobs if each.made}
+            if keys := sorted(mixed(records)):
+                raise UserError(
+                    f"{STORE}: made from other versions of their inputs, such as the SFT policy: "
+                    f"{', '.join(keys)}; delete these folders to run the jobs again"
+                )
+            link(Path(self.plan.root), records.values())

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from hgrpo.config.canonical import settings_digest
 from hgrpo.provenance import processor
-from hgrpo.store.entry import made_entries, read_made
+from hgrpo.store.entry import read_all
 from hgrpo.store.plan import SHARED, Plan
 from hgrpo.workflow.planning.reference import Reference, has_bfloat16
 
@@ -29,7 +29,7 @@ class Estimate(NamedTuple):
 def past_jobs() -> Past:
     """All jobs in the store that ran on the same processor model."""
     past: Past = defaultdict(list)
-    for made in map(read_made, made_entries()):
+    for made in read_all().values():
         if made["processor"] == processor() and "taken_from" not in made:
             past[made["stage"], made["settings"]].append((made["seconds"], made["bytes"]))
     return past

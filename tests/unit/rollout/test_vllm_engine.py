@@ -44,7 +44,7 @@ def policy(tmp_path_factory):
 def started(policy):
     config = EngineConfig(kind="vllm", max_length=LENGTH)
     with pytest.MonkeyPatch.context() as patch:
-        # vLLM reads the attributes of all modules, and fails on llvmlite's, which other tests import.
+        # vLLM reads the attributes of all modules, and fails on those of llvmlite.
         for name in [each for each in sys.modules if each.startswith("llvmlite")]:
             patch.delitem(sys.modules, name)
         return config.make(policy, CAPACITY, Sampling(1.0, MAX_TOKENS))

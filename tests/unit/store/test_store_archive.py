@@ -107,9 +107,20 @@ def test_arms_from_another_sft_policy_of_the_same_key_are_refused(shared):
     before = contents_of(STORE)
     with pytest.raises(UserError) as refused:
         unpack(shared)
-    assert str(refused.value).startswith(f"{shared}: rl_round method Progressive seed 11 round ")
-    assert "the job's inputs, such as the SFT policy, differ from the " in str(refused.value)
+    assert str(refused.value).startswith(f"{shared}: Progressive seed 11 round ")
+    assert "different versions of its inputs, such as the SFT policy" in str(refused.value)
     assert contents_of(STORE) == before
+
+
+def test_an_sft_policy_is_refused_if_arms_were_trained_from_another_of_the_same_key(shared):
+    plan = small_plan()
+    finish(plan, [plan.find(stage) for stage in ("assets", "expert", "base")])
+    finish(plan, [plan.find("sft")], "other weights")
+    finish(plan, [plan.find("evaluate", "SFTOnly")])
+    shutil.rmtree(plan.find("sft").entry)
+    with pytest.raises(UserError, match=f"^{shared}: SFTOnly seed 0 evaluation of round 0: "):
+        unpack(shared)
+    assert not plan.find("sft").made
 
 
 def test_what_was_imported_can_be_copied_by_an_equal_job(shared):
@@ -213,15 +224,19 @@ def test_a_job_without_its_record_or_without_what_it_was_made_from_is_refused(pl
     refuse(plan, shared, "an ancestor of a job is missing")
 
 
-def test_edited_settings_are_refused(plan, shared):
+@pytest.mark.parametrize("part", ["settings", "code"])
+def test_edited_settings_and_code_hashes_are_refused(plan, shared, part):
     members = members_of(shared)
     # `refuse` puts the settings of `assets` into the store.
-    there = f"settings/{plan.parts('assets', None)['settings']}.json"
-    name = next(name for name in members if name.startswith("settings/") and name != there)
+    there = f"{part}/{plan.parts('assets', None)[part]}.json"
+    name = next(name for name in members if name.startswith(f"{part}/") and name != there)
     write(shared, members | {name: b'{"lr": 1}'})
-    refuse(plan, shared, f"damaged or edited \\({name}\\)")
-    write(shared, members | {name: b"{"})
-    refuse(plan, shared, "damaged or edited")
+    refuse(plan, shared, f"damaged or edited.* \\({name}\\)")
+    for content in (b"{", b"[]"):
+        write(shared, members | {name: content})
+        refuse(plan, shared, "damaged or edited")
+    if part == "code":
+        return
     write(shared, {each: content for each, content in members.items() if each != name})
     refuse(plan, shared, f"{name} is missing")
 
@@ -247,14 +262,25 @@ def test_an_edited_record_is_refused(plan, shared, edit):
     name = f"{plan.find(*ROUNDS[1]).key}/{MADE}"
     edited = json.dumps(edit(json.loads(members[name])))
     write(shared, members | {name: edited.encode()})
-    refuse(plan, shared, "damaged or edited")
+    refuse(plan, shared, "damaged or edited|different versions of its inputs")
 
 
-@pytest.mark.parametrize("inputs", [[], {"policy": 3}, {"policy": ["../../outside"]}])
-def test_a_record_with_inputs_that_are_none_is_refused_under_its_own_key_too(plan, shared, inputs):
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"inputs": []},
+        {"inputs": {"policy": 3}},
+        {"inputs": {"policy": ["../../outside"]}},
+        {"stage": "later"},
+        {"job": {"method": "../../outside", "seed": 11, "round": 2}},
+        {"job": {"method": "a/b", "seed": 11, "round": 2}},
+        {"job": {"method": "Progressive", "seed": 11, "round": -2}},
+    ],
+)
+def test_an_edited_record_is_refused_under_its_own_key_too(plan, shared, edit):
     members = members_of(shared)
     key = plan.find(*ROUNDS[1]).key
-    made = json.loads(members[f"{key}/{MADE}"]) | {"inputs": inputs}
+    made = json.loads(members[f"{key}/{MADE}"]) | edit
     other = settings_digest({part: made[part] for part in PARTS})
     renamed = {name.replace(key, other): content for name, content in members.items()}
     write(shared, renamed | {f"{other}/{MADE}": json.dumps(made).encode()})

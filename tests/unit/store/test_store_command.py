@@ -14,7 +14,7 @@ from hgrpo.cli import store
 from hgrpo.cli.run_stage import run_planned
 from hgrpo.errors import UserError
 from hgrpo.stages.order import load
-from hgrpo.store.entry import link, write_job
+from hgrpo.store.entry import link, read_made, write_job
 from hgrpo.store.lock import locked
 from hgrpo.store.plan import MADE, STORE, flat
 
@@ -158,7 +158,7 @@ def test_what_no_folder_of_results_leads_to_is_removed_after_a_question(command,
     assert command("gc") == ["nothing to remove"]
     plan = small_plan(**EDIT)
     finish(plan)
-    link(Path(plan.root), (planned.entry for planned in plan.jobs()))
+    link(Path(plan.root), (read_made(planned.entry) for planned in plan.jobs()))
     unnamed = set(keys(before).values()) - set(keys(plan).values())
     assert before.find("rl_round", "Progressive", 11, 1).key in unnamed
     for answer in ("", "n"):
@@ -195,6 +195,15 @@ def test_gc_and_import_run_alone_and_gc_removes_the_remains_of_killed_commands(c
     half = STORE / ".removed-0123456789abcdef"
     half.mkdir()
     assert command("gc") == ["nothing to remove"] and not half.exists()
+
+
+@pytest.mark.parametrize("path", ["elsewhere/sft/summary.json", "results/../x/sft/summary.json"])
+def test_a_link_is_made_only_below_the_results(command, tmp_path, path):
+    plan = finished_study()
+    for place in (path, tmp_path / path):
+        with pytest.raises(UserError, match="expected a path below results/<study>"):
+            command("link", place, plan.find("sft").outputs["summary"])
+    assert not Path("elsewhere").exists() and not Path("x").exists()
 
 
 def test_two_archives_of_one_name_are_both_kept(command, tmp_path):
@@ -237,7 +246,7 @@ def test_an_archive_from_one_folder_to_another(command, tmp_path, monkeypatch):
     words = ("study=smoke", "methods=Progressive", "seeds=11", "truth=null", "reference=null")
     (line,) = command("export", *words[:3], "--out", archive)
     assert line.startswith(f"{archive}: ") and "Progressive" in line
-    with pytest.raises(UserError, match=f"^{archive}: already exists"):
+    with pytest.raises(UserError, match=f"^{archive}: expected a new file"):
         command("export", *words[:3], "--out", archive)
     other = tmp_path / "other"
     other.mkdir()

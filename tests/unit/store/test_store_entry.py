@@ -229,9 +229,9 @@ def test_links_follow_the_newest_run_and_are_removed_before_a_job_runs():
     assert not (root / PLACE).is_symlink() and old.made
     finish(plan)
     for _ in range(2):
-        link(root, [new.entry])
+        link(root, [read_made(new.entry)])
         assert (root / PLACE).resolve() == (new.entry / PLACE).resolve()
-    link(root, [old.entry])
+    link(root, [read_made(old.entry)])
     assert (root / PLACE).resolve() == (old.entry / PLACE).resolve()
     unlink(root, [old])
     assert not (root / PLACE).exists()
@@ -267,5 +267,5 @@ def test_results_of_an_earlier_version_are_not_replaced(name):
         unlink(Path(plan.root), plan.jobs())
     finish(plan)
     with pytest.raises(UserError, match=message):
-        link(Path(plan.root), (planned.entry for planned in plan.jobs()))
+        link(Path(plan.root), (read_made(planned.entry) for planned in plan.jobs()))
     assert place.exists() and not place.is_symlink()

@@ -11,7 +11,7 @@ from stored_study import changed, finish, keys, small_plan
 
 from hgrpo.base_model.digest import companions_digest
 from hgrpo.games.kinds import load
-from hgrpo.store.entry import link
+from hgrpo.store.entry import link, read_made
 
 SHORT = {"methods": "SFTOnly,flatGRPO", "rounds": "1"}
 
@@ -42,7 +42,7 @@ def mine(here, monkeypatch):
 def finish_with_records(plan) -> None:
     """Finish a study whose stages record the digests of the user's files, as they do."""
     finish(plan)
-    link(Path(plan.root), (planned.entry for planned in plan.jobs()))
+    link(Path(plan.root), (read_made(planned.entry) for planned in plan.jobs()))
     game = load(plan.study.env.name)
     digest = game.user_files_digest(plan.study.env, "assets")
     Path(plan.root, "assets/manifest.json").write_text(
