@@ -93,8 +93,10 @@ def sandbox(ran: Sandbox, tmp_path: Path) -> Sandbox:
 def test_nothing_runs_again_and_an_equal_arm_has_run_once(ran):
     assert ran.planned("sandbox_all") == set()
     assert len(list((ran.root / "results/sandbox/runs").iterdir())) == 3
-    # No study of agents was locked, and none has results.
-    assert [path.name for path in (ran.root / "results").iterdir()] == ["sandbox"]
+    # No study of agents was locked, and none has results; the store has only its lock.
+    results = {path.name: path for path in (ran.root / "results").iterdir()}
+    assert {*results} == {"sandbox", "store"}
+    assert [path.name for path in results["store"].iterdir()] == [".lock"]
 
 
 @pytest.mark.parametrize(
