@@ -53,15 +53,24 @@ def provenance(code: str, env: str | None = None) -> dict:
     }
 
 
-@functools.cache
 def processor() -> str:
     """The processor's model name, or its architecture if the name is unknown."""
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-        match = re.search(r"model name\s*:\s*(.+)", text)
-    except OSError:
-        match = None
+    match = re.search(r"model name\s*:\s*(.+)", _cpuinfo())
     return match[1].strip() if match else platform.processor() or platform.machine()
+
+
+def has_bfloat16() -> bool:
+    """Whether the processor has bfloat16 instructions, as in `policy.precision` without torch."""
+    return any(f" {flag}" in _cpuinfo() for flag in ("avx512_bf16", "amx_bf16"))
+
+
+@functools.cache
+def _cpuinfo() -> str:
+    """The content of /proc/cpuinfo; "" if there is no such file."""
+    try:
+        return Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return ""
 
 
 @functools.cache

@@ -28,7 +28,7 @@ from hgrpo.progress import written_progress
 from hgrpo.stages.order import load, runs_a_model
 from hgrpo.stages.paths import Job, option
 from hgrpo.store.code import code_hash, roots
-from hgrpo.store.entry import link_planned, record, take_equal
+from hgrpo.store.entry import link_planned, record, take_equal, versions
 from hgrpo.store.lock import locked
 from hgrpo.store.plan import STORE
 
@@ -76,6 +76,7 @@ def run_planned(stage: ModuleType, file: Path, words: Sequence[str]) -> None:
     if settings_digest(settings) != job["settings"]:
         raise UserError(f"{config}: the file was edited; start the run again to restore it")
     _check_code(stage, settings, job["code"])
+    versions(job)  # fail before the work starts
     args = _parser(stage).parse_args(["--config", config, *job["words"], *words])
     with written_progress(Path(job["log"])):
         checked = read_settings(stage, settings, _job(stage, args))

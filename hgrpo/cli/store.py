@@ -153,8 +153,6 @@ def why(args: argparse.Namespace) -> None:
     """Print why a run would start jobs, or why a finished job ran."""
     records = read_all()
     if args.settings and "=" not in args.settings[0].partition("/")[0]:
-        if len(args.settings) > 2:
-            raise UserError("why: expected settings, one result, or two results")
         _print_causes([records[key_of_result(name)] for name in args.settings], records)
         return
     plan = Plan(named_study(args.settings))

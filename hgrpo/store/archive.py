@@ -15,9 +15,9 @@ from hgrpo.atomic import atomic_file
 from hgrpo.config.canonical import settings_digest
 from hgrpo.config.read import validate
 from hgrpo.errors import UserError
+from hgrpo.store import entry
 from hgrpo.store.code import digest_of
 from hgrpo.store.differences import as_planned
-from hgrpo.store.entry import HASHED, Record, add_twin, mixed, read_all, read_made, sha256, sources
 from hgrpo.store.plan import KEY, MADE, STORE, Planned
 
 # Folders of files that several jobs share. Each file is named after its hash, which is stored in a
@@ -37,14 +37,14 @@ def pack(jobs: Iterable[Planned], target: Path) -> list[str]:
     keys = sorted(with_ancestors(each.key for each in jobs))
     with atomic_file(target) as scratch, tarfile.open(scratch, "w") as archive:
         for key in tqdm(keys, desc="export", unit="job", disable=None):
-            made = read_made(STORE / key)
+            made = entry.read_made(STORE / key)
             for part in _SHARED:
                 name = f"{part}/{made[part]}.json"
                 if name not in archive.getnames():
                     archive.add(STORE / name, name, filter=without_origin)
             for name, digest in made["files"].items():
                 path = STORE / key / name
-                if not path.is_file() or sha256(path) != digest:
+                if not path.is_file() or entry.sha256(path) != digest:
                     raise UserError(f"{path}: the file has changed since its job wrote it")
                 archive.add(path, f"{key}/{name}", filter=without_origin)
             # As in the store, the record comes last, because it marks the result as complete.
@@ -60,7 +60,7 @@ def with_ancestors(keys: Iterable[str]) -> set[str]:
         key = waiting.pop()
         if key not in reached and (STORE / key / MADE).is_file():
             reached.add(key)
-            waiting += sources(read_made(STORE / key)).values()
+            waiting += entry.sources(entry.read_made(STORE / key)).values()
     return reached
 
 
@@ -84,14 +84,14 @@ def unpack(archive: Path) -> tuple[list[str], list[str]]:
         try:
             mades = {key: _read(place / key) for key in keys}
             _check_whole(mades, place)
-        except (UserError, ValueError, AttributeError) as error:
+        except (UserError, ValueError, AttributeError, RecursionError) as error:
             damage = f"damaged or edited, or of another version ({str(error).splitlines()[0]})"
             raise UserError(f"{archive}: {damage}; get a new copy") from None
         # A result in the store with deleted files is replaced.
         new = [key for key in keys if not _files(STORE / key) >= {MADE, *mades[key]["files"]}]
-        here = read_all()
+        here = entry.read_all()
         after = here | {key: mades[key] for key in new}
-        for key in sorted(mixed(after) - mixed(here)):
+        for key in sorted(entry.stale(after) - entry.stale(here)):
             raise UserError(
                 f"{archive}: {as_planned(after[key]).name}: the archive and the store contain "
                 "different versions of its inputs, such as the SFT policy; use an empty store"
@@ -104,7 +104,8 @@ def unpack(archive: Path) -> tuple[list[str], list[str]]:
         for key in new:
             shutil.rmtree(STORE / key, ignore_errors=True)  # remains of an incomplete result
             (place / key).replace(STORE / key)
-            add_twin(mades[key])
+        for key in new:  # compute the contents, because a record in an archive may be edited
+            entry.add_twin(mades[key] | {"contents": entry.contents(mades[key])})
     return new, [key for key in keys if key not in new]
 
 
@@ -121,26 +122,28 @@ def _extract(archive: Path, place: Path) -> None:
         raise UserError(f"{archive}: damaged, or not an uncompressed .tar ({error})") from None
 
 
-def _files(entry: Path) -> set[str]:
-    return {path.relative_to(entry).as_posix() for path in entry.rglob("*") if path.is_file()}
+def _files(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
-def _read(entry: Path) -> dict:
+def _read(folder: Path) -> dict:
     """Read the record of an unpacked job, and check the job's key and files against it."""
-    made = validate(Record, json.loads((entry / MADE).read_bytes()), entry.name).model_dump()
-    if _files(entry) != {*made["files"], MADE}:
-        raise ValueError(f"{entry.name}: the files do not match made.json")
-    if not made["key"] == entry.name == settings_digest({part: made[part] for part in HASHED}):
-        raise ValueError(f"{entry.name}: the key does not match made.json")
+    read = json.loads((folder / MADE).read_bytes())
+    made = validate(entry.Record, read, folder.name).model_dump()
+    if _files(folder) != {*made["files"], MADE}:
+        raise ValueError(f"{folder.name}: the files do not match made.json")
+    key = settings_digest({part: made[part] for part in entry.HASHED})
+    if not made["key"] == folder.name == key:
+        raise ValueError(f"{folder.name}: the key does not match made.json")
     for name, digest in made["files"].items():
-        if sha256(entry / name) != digest:
-            raise ValueError(f"{entry.name}/{name} has changed since its job wrote it")
+        if entry.sha256(folder / name) != digest:
+            raise ValueError(f"{folder.name}/{name} has changed since its job wrote it")
     return made
 
 
 def _check_whole(mades: dict[str, dict], place: Path) -> None:
     """Raise ValueError if an ancestor of a job is missing, or if settings or inputs were edited."""
-    named = {key for made in mades.values() for key in sources(made).values()}
+    named = {key for made in mades.values() for key in entry.sources(made).values()}
     named |= {path.name for path in place.iterdir()}
     lacking = named - mades.keys() - {*_SHARED}
     if any(not (STORE / key / MADE).is_file() for key in lacking):

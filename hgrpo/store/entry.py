@@ -9,7 +9,8 @@ import os
 import shutil
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +25,7 @@ from hgrpo.provenance import processor, revision
 from hgrpo.stages.order import STAGES, load
 from hgrpo.stages.paths import Job
 from hgrpo.store.code import closure, roots
-from hgrpo.store.plan import ASKED_FOR, KEY, MADE, OF_ARMS, STORE, Plan, Planned, flat
+from hgrpo.store.plan import ASKED_FOR, KEY, MADE, STORE, Plan, Planned, flat
 
 JOB_FILE, PLAN = "job.json", "plan.json"
 # The parts of a record that are hashed into the key.
@@ -32,13 +33,16 @@ HASHED = ("stage", "settings", "code", "user_files", "job", "inputs")
 # Index of finished jobs, with one file per job. The name of the file is the hash that the function
 # `contents` returns.
 _SAME = STORE / "same"
+# Stages whose results all arms share. Files of later stages may contain times.
+_BEFORE_ARMS = ("assets", "expert", "base", "sft")
 _Hash = Annotated[str, StringConstraints(pattern=f"^{KEY}$")]
+_Number = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class _Job(BaseModel):
-    method: Annotated[str, StringConstraints(pattern=f"{NAME}|^$")]
-    seed: Annotated[int, Field(ge=0)]
-    round: Annotated[int, Field(ge=0)]
+    method: Annotated[str, StringConstraints(pattern=f"{NAME}|^$", max_length=100)]
+    seed: _Number
+    round: _Number
 
 
 class Record(BaseModel, extra="allow"):
@@ -52,9 +56,10 @@ class Record(BaseModel, extra="allow"):
     job: _Job
     inputs: dict[str, list[Annotated[str, StringConstraints(pattern=f"^{KEY}/")]]]
     contents: _Hash | None
+    versions: dict[str, str] = {}
     finished: str
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
-    bytes: Annotated[int, Field(ge=0)]
+    bytes: _Number
     host: str
     processor: str
     revision: str | None = None
@@ -118,7 +123,8 @@ def _write_made(job: Mapping, entry: Path, files: Mapping[str, str], more: Mappi
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     where = {"host": socket.gethostname(), "processor": processor(), "revision": revision()}
     made = {name: job[name] for name in (*HASHED, "key", "study")}
-    made |= {"contents": contents(job), "finished": now} | where | dict(more) | {"files": files}
+    made |= {"contents": contents(job), "versions": versions(job), "finished": now}
+    made |= where | dict(more) | {"files": files}
     _write(entry / MADE, made)
     add_twin(made)
 
@@ -136,34 +142,46 @@ def contents(job: Mapping) -> str | None:
     Raises:
         UserError: an input was edited since its job wrote it.
     """
-    with contextlib.suppress(OSError):
-        return _contents(job, _digest_of)
-    return None
-
-
-def mixed(records: Mapping[str, Mapping]) -> set[str]:
-    """Keys of the arms' results that were made from other versions of their inputs.
-
-    Two versions have the same key but different contents, because two machines can produce
-    different weights from the same settings and code. Results without contents, or with an input
-    that is missing in `records`, are skipped.
-    """
-
-    def digest(path: str) -> str:
-        key, _, name = path.partition("/")
-        return records[key]["files"][name]
-
-    arms = [made for made in records.values() if made["stage"] in OF_ARMS and made["contents"]]
-    known = [made for made in arms if records.keys() >= {*sources(made).values()}]
-    return {made["key"] for made in known if made["contents"] != _contents(made, digest)}
-
-
-def _contents(job: Mapping, digest: Callable[[str], str]) -> str:
-    inputs = {
-        name: [[path.partition("/")[2], digest(path)] for path in paths]
-        for name, paths in job["inputs"].items()
-    }
+    try:
+        inputs = {
+            name: [[path.partition("/")[2], _digest_of(path)] for path in paths]
+            for name, paths in job["inputs"].items()
+        }
+    except OSError:
+        return None
     return settings_digest({name: job[name] for name in HASHED} | {"inputs": inputs})
+
+
+def versions(job: Mapping) -> dict[str, str]:
+    """SHA-256 of the files of the stages before the arms from which a job's inputs were made.
+
+    Two processors can write different files to the same path, because the key does not depend on
+    the processor.
+
+    Raises:
+        UserError: two inputs were made from different versions of a file.
+    """
+    inputs = [(f"{key}/{name}", STORE / key) for name, key in sources(job).items()]
+    made = [(path, read_made(entry)) for path, entry in inputs if (entry / MADE).is_file()]
+    direct = [(path, each) for path, each in made if each["stage"] in _BEFORE_ARMS]
+    pairs = {(path, each["files"][path.partition("/")[2]]) for path, each in direct}
+    pairs |= {pair for _, each in made for pair in each["versions"].items()}
+    for path, many in Counter(path for path, _ in sorted(pairs)).items():
+        if many > 1:
+            raise UserError(
+                f"{STORE / path}: the job's inputs were made from different versions of this file; "
+                f"delete the results of the older one: {', '.join(sorted(stale(read_all())))}"
+            )
+    return dict(sorted(pairs))
+
+
+def stale(records: Mapping[str, Mapping]) -> set[str]:
+    """Keys of the results that were made from other versions of files than those in `records`."""
+    now = {
+        f"{key}/{name}": of["files"][name] for key, of in records.items() for name in of["files"]
+    }
+    differ = {key: of["versions"].items() - now.items() for key, of in records.items()}
+    return {key for key, pairs in differ.items() if any(path in now for path, _ in pairs)}
 
 
 def _digest_of(path: str) -> str:

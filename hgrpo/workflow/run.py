@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from hgrpo.errors import UserError
 from hgrpo.stages.order import STAGES, runs_a_model
-from hgrpo.store.entry import link, mixed, read_made, unlink, write_plan
+from hgrpo.store.entry import link, read_made, unlink, write_plan
 from hgrpo.store.lock import locked
-from hgrpo.store.plan import STORE, Planned
+from hgrpo.store.plan import Planned
 from hgrpo.workflow import warm
 from hgrpo.workflow.planning.estimates import Estimates
 from hgrpo.workflow.planning.forecast import forecasts, wall_line
@@ -86,13 +86,7 @@ class Run:
 
     @one_line_errors()
     def end(self) -> None:
-        """Link the finished results; UserError if some do not fit the versions of their inputs."""
+        """Link the finished results."""
         if not self.elsewhere:
             jobs = self.plan.jobs(asked_for=True)
-            records = {each.key: read_made(each.entry) for each in jobs if each.made}
-            if keys := sorted(mixed(records)):
-                raise UserError(
-                    f"{STORE}: made from other versions of their inputs, such as the SFT policy: "
-                    f"{', '.join(keys)}; delete these folders to run the jobs again"
-                )
-            link(Path(self.plan.root), records.values())
+            link(Path(self.plan.root), (read_made(each.entry) for each in jobs if each.made))

@@ -267,18 +267,6 @@ def test_a_run_looks_for_results_only_while_gc_and_import_are_locked_out(checkou
     assert "error: results/store: `store gc` or `store import` is active" in done.stderr
 
 
-def test_results_of_other_versions_of_their_inputs_are_named_at_the_end_and_at_the_start(checkout):
-    key = checkout.links()["rl/flatGRPO/seed_11/round_1"]
-    shutil.rmtree(checkout.root / "results/store" / key)
-    checkout.edit("stub/python", '"contents": None', f'"contents": "{key}"')
-    for _ in range(2):
-        done = checkout.snakemake("results/grid/rl/flatGRPO/seed_11/round_1/summary.json", "-f")
-        assert done.returncode != 0
-        assert f"made from other versions of their inputs, such as the SFT policy: {key}; " in (
-            done.stdout + done.stderr
-        )
-
-
 def test_make_unlock_keeps_jobs_that_finished_although_their_run_was_killed(checkout):
     checkout.add_environment()
     append(checkout, "hgrpo/stages/assets.py", "\nADDED = 1\n")

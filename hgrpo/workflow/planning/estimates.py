@@ -6,10 +6,10 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from hgrpo.config.canonical import settings_digest
-from hgrpo.provenance import processor
+from hgrpo.provenance import has_bfloat16, processor
 from hgrpo.store.entry import read_all
 from hgrpo.store.plan import SHARED, Plan
-from hgrpo.workflow.planning.reference import Reference, has_bfloat16
+from hgrpo.workflow.planning.reference import Reference
 
 # Sources of an estimate, from best to worst: past jobs with the same settings, past jobs of other
 # arms, rates of a reference machine, the job's time limit.

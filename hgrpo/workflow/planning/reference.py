@@ -6,7 +6,6 @@ round stores its own policy and optimiser state.
 """
 
 import contextlib
-import functools
 import json
 import math
 import re
@@ -43,15 +42,6 @@ _FEED_FORWARD = 7
 # and for the Qwen2.5 models from 0.5B to 7B.
 _SHAPE = 1.5
 _SIZE_IN_NAME = re.compile(r"(\d+(?:\.\d+)?)([bm])(?![a-z0-9])")
-_BFLOAT16 = (" avx512_bf16", " amx_bf16")  # /proc/cpuinfo flags, as in `policy.precision`
-
-
-@functools.cache
-def has_bfloat16() -> bool:
-    """Whether the processor has bfloat16 instructions."""
-    with contextlib.suppress(OSError):
-        return any(flag in Path("/proc/cpuinfo").read_text(encoding="utf-8") for flag in _BFLOAT16)
-    return False
 
 
 class Reference:

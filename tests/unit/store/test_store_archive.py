@@ -251,7 +251,6 @@ def test_edited_settings_and_code_hashes_are_refused(plan, shared, part):
         lambda made: made | {"files": made["files"] | {"../../outside": "0"}},
         lambda made: made | {"files": made["files"] | {"/outside": "0"}},
         lambda made: made | {"contents": "../../outside"},
-        lambda made: made | {"contents": "0" * 16},
         lambda made: made | {"key": "0" * 16},
         lambda made: made | {"host": 3},
         lambda made: made | {"seconds": -5},
@@ -262,7 +261,7 @@ def test_an_edited_record_is_refused(plan, shared, edit):
     name = f"{plan.find(*ROUNDS[1]).key}/{MADE}"
     edited = json.dumps(edit(json.loads(members[name])))
     write(shared, members | {name: edited.encode()})
-    refuse(plan, shared, "damaged or edited|different versions of its inputs")
+    refuse(plan, shared, "damaged or edited")
 
 
 @pytest.mark.parametrize(
@@ -275,6 +274,8 @@ def test_an_edited_record_is_refused(plan, shared, edit):
         {"job": {"method": "../../outside", "seed": 11, "round": 2}},
         {"job": {"method": "a/b", "seed": 11, "round": 2}},
         {"job": {"method": "Progressive", "seed": 11, "round": -2}},
+        {"job": {"method": "Progressive", "seed": 10**300, "round": 2}},
+        {"job": {"method": "P" * 300, "seed": 11, "round": 2}},
     ],
 )
 def test_an_edited_record_is_refused_under_its_own_key_too(plan, shared, edit):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -269,3 +270,28 @@ def test_results_of_an_earlier_version_are_not_replaced(name):
     with pytest.raises(UserError, match=message):
         link(Path(plan.root), (read_made(planned.entry) for planned in plan.jobs()))
     assert place.exists() and not place.is_symlink()
+
+
+def test_results_of_two_sft_policies_are_not_compared():
+    plan = small_plan()
+    finish(plan, [plan.find(stage) for stage in ("assets", "expert", "base", "sft")])
+    first = [plan.find("rl_round", "flatGRPO", 11, number) for number in (1, 2)]
+    evaluations = [each for each in plan.jobs() if each.stage == "evaluate"]
+    old = [each for each in evaluations if each.job.method == "flatGRPO"]
+    finish(plan, [*first, *old])
+    # Another processor makes other weights, after the rounds of the first arm were removed.
+    for each in (plan.find("sft"), *first):
+        shutil.rmtree(each.entry)
+    finish(plan, [plan.find("sft")], "other weights")
+    rounds = [each for each in plan.jobs() if each.stage in ("rl_round", "credit_fit")]
+    finish(plan, [each for each in rounds if each not in first])
+    finish(plan, [each for each in evaluations if each not in old])
+    path = plan.find("rl_round", "flatGRPO", 11, 1).inputs["sft_architecture"]
+    message = f"^{path}: the job's inputs were made from different versions of this file; "
+    with pytest.raises(UserError, match=message) as refused:
+        finish(plan, [plan.find("merge")])
+    assert str(refused.value).endswith(": " + ", ".join(sorted(each.key for each in old)))
+    for each in old:
+        shutil.rmtree(each.entry)
+    finish(plan, [*first, *old, plan.find("merge")])
+    assert plan.find("merge").made
