@@ -23,7 +23,7 @@ from hgrpo.cli.entry import command_parser
 from hgrpo.command import run
 from hgrpo.store.entry import read_plan
 from hgrpo.study.recorded import recorded_file, recorded_study
-from hgrpo.workflow.watch import JobStatus, State, job_statuses, screen, work_left
+from hgrpo.workflow.watch import JobStatus, State, screen, status_of, work_left
 
 
 def main() -> None:
@@ -44,7 +44,7 @@ def main() -> None:
 def look(results: Path) -> tuple[str, Sequence[JobStatus]]:
     """The screen of a study, and the states of its jobs."""
     study = recorded_study(results)
-    jobs = job_statuses(read_plan(results))
+    jobs = [*map(status_of, read_plan(results))]
     return screen(study.config.name, jobs, work_left(study, jobs)), jobs
 
 

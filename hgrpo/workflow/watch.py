@@ -67,12 +67,8 @@ class JobStatus:
         return None if left is None else max(0.0, left - self.silent_s)
 
 
-def job_statuses(jobs: Iterable[Planned]) -> list[JobStatus]:
-    """The state of every job."""
-    return [*map(_status, jobs)]
-
-
-def _status(job: Planned) -> JobStatus:
+def status_of(job: Planned) -> JobStatus:
+    """The state of a job."""
     progress = read_progress(Path(job.log))
     if job.made:
         return JobStatus(job, State.DONE, progress)
@@ -174,7 +170,7 @@ def _show(jobs: Sequence[Planned], every_s: float, began: float, ends: Event) ->
     before: list[str] = []
     warned: set[str] = set()
     while not ends.wait(every_s):
-        statuses = job_statuses(jobs)
+        statuses = [*map(status_of, jobs)]
         # Failures are omitted because Snakemake reports them.
         now = lines(status for status in statuses if status.state is State.RUNNING and status.share)
         for line in now:

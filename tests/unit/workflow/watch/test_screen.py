@@ -65,7 +65,7 @@ def test_work_left_by_hand(monkeypatch):
     monkeypatch.setattr(watch, "Estimates", lambda plan: Estimates(plan, past))
 
     def left():
-        return watch.work_left(study.plan.study, watch.job_statuses(study.jobs.values()))
+        return watch.work_left(study.plan.study, [*map(watch.status_of, study.jobs.values())])
 
     # Four rounds, a fit and five evaluations of 100 s, then three stages of 7 s.
     assert left() == (10 * 100 + 3 * 7, "")

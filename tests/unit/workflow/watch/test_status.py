@@ -6,7 +6,7 @@ import pytest
 from watched_study import FIRST, Watched, bar, begin
 
 from hgrpo.progress import FINISHED, INTERRUPTED
-from hgrpo.workflow.watch import State, doing, job_statuses
+from hgrpo.workflow.watch import State, doing, status_of
 
 FLAT, TURNRD = "flatGRPO seed 11", "TurnRDV2 seed 11"
 PROGRESS = bar(7, 20, "step", 130.0)
@@ -71,12 +71,12 @@ def test_the_jobs_of_a_study(jobs):
 )
 def test_a_job_that_began(jobs, changes, age, expected, text):
     begin(jobs["sft"], time.time() - age, **changes)
-    (status,) = job_statuses([jobs["sft"]])
+    status = status_of(jobs["sft"])
     assert (status.state, doing(status)) == (expected, text)
 
 
 def test_the_time_left_goes_down_between_two_updates_of_a_bar(jobs):
     for age, left in ((0, 130), (30, 100), (119, 11), (300, 0)):
         begin(jobs["sft"], time.time() - age, **PROGRESS)
-        (status,) = job_statuses([jobs["sft"]])
+        status = status_of(jobs["sft"])
         assert status.left_s == pytest.approx(left, abs=5)
