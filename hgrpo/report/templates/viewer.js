@@ -23,7 +23,7 @@ function element(name, text, look) {
 const known = (values) => values.filter((value) => value !== null);
 const mark = (one) => ({ success: "✓", failure: "✗", "cut off": "…" })[one.outcome];
 const when = (one) => `seed ${one.seed}, ${one.truth ? "truth after round" : "round"} ${one.round}`;
-const shown = (value) => {
+const formatted = (value) => {
   if (value === null) return "–";
   if (value === 0) return "0";
   return Math.abs(value) < 0.001 ? value.toExponential(1) : String(Number(value.toFixed(3)));
@@ -37,8 +37,8 @@ function columns(one, colour, arm) {
   if (values[""]) return [[NAMES[colour], values[""]]];
   const arms = Object.keys(labels).filter((name) => values[name] && known(values[name]).length);
   arms.sort((a, b) => (b === arm) - (a === arm));
-  const found = arms.map((name) => [labels[name], values[name]]);
-  return one.truth && colour === "credit" ? [["truth", one.truth], ...found] : found;
+  const series = arms.map((name) => [labels[name], values[name]]);
+  return one.truth && colour === "credit" ? [["truth", one.truth], ...series] : series;
 }
 
 function largest(values) {
@@ -101,7 +101,7 @@ const items = trajectories.map((one) => {
   button.type = "button";
   const arms = Object.keys(one.credit);
   const who = arms.length > 3 ? `${arms.length} arms` : arms.map((arm) => labels[arm] ?? arm).join(", ");
-  const what = `${mark(one)} ${one.outcome}, return ${shown(one.return)}, ${one.turns.length} turns`;
+  const what = `${mark(one)} ${one.outcome}, return ${formatted(one.return)}, ${one.turns.length} turns`;
   const where = `${who}; ${when(one)}`;
   button.append(element("span", one.goal || one.task, "goal"), element("small", what), element("small", where));
   const strip = element("span", undefined, "strip");
@@ -115,8 +115,8 @@ const items = trajectories.map((one) => {
 // Colour a trajectory's strip, one part per turn, by the values of the chosen arm or of the first arm with
 // nonzero values.
 function paint(one) {
-  const found = columns(one, form.elements.colour.value, form.elements.arm.value);
-  const [, values] = found.find(([, each]) => each.some(Boolean)) ?? [null, []];
+  const series = columns(one, form.elements.colour.value, form.elements.arm.value);
+  const [, values] = series.find(([, each]) => each.some(Boolean)) ?? [null, []];
   const stops = tints(values).map(([sign, strength], turn) => {
     const colour = `rgb(var(--${sign}) / ${strength.toFixed(2)})`;
     return `${colour} ${(100 * turn) / values.length}% ${(100 * (turn + 1)) / values.length}%`;
@@ -124,15 +124,15 @@ function paint(one) {
   items[one.index].strip.style.backgroundImage = stops.length ? `linear-gradient(to right, ${stops.join(", ")})` : "none";
 }
 
-function wanted(one, given) {
+function passes(one, filters) {
   return (
-    (!given.arm || one.credit[given.arm] !== undefined) &&
-    (!given.seed || String(one.seed) === given.seed) &&
-    (!given.round || String(one.round) === given.round) &&
-    (!given.type || one.type === given.type) &&
-    (!given.outcome || one.outcome === given.outcome) &&
-    (!given.truth || one.measured === given.truth) &&
-    (!given.text || one.words.includes(given.text.toLowerCase()))
+    (!filters.arm || one.credit[filters.arm] !== undefined) &&
+    (!filters.seed || String(one.seed) === filters.seed) &&
+    (!filters.round || String(one.round) === filters.round) &&
+    (!filters.type || one.type === filters.type) &&
+    (!filters.outcome || one.outcome === filters.outcome) &&
+    (!filters.truth || one.measured === filters.truth) &&
+    (!filters.text || one.words.includes(filters.text.toLowerCase()))
   );
 }
 
@@ -142,22 +142,22 @@ const ORDERS = {
   long: (a, b) => b.turns.length - a.turns.length || a.index - b.index,
 };
 let chosen = -1;
-let kept = [];
+let matching = [];
 
 function filter(event) {
-  const given = Object.fromEntries(new FormData(form));
-  kept = trajectories.filter((one) => wanted(one, given)).sort(ORDERS[given.order]);
+  const filters = Object.fromEntries(new FormData(form));
+  matching = trajectories.filter((one) => passes(one, filters)).sort(ORDERS[filters.order]);
   list.replaceChildren();
   extend(LISTED);
-  count.textContent = `${kept.length} of ${trajectories.length} trajectories`;
+  count.textContent = `${matching.length} of ${trajectories.length} trajectories`;
   // After a change of order, show the first trajectory.
-  const stays = event?.target.name !== "order" && kept.some((one) => one.index === chosen);
-  choose(stays ? chosen : (kept[0]?.index ?? -1), false);
+  const stays = event?.target.name !== "order" && matching.some((one) => one.index === chosen);
+  choose(stays ? chosen : (matching[0]?.index ?? -1), false);
 }
 
-// List the first `length` of the kept trajectories.
+// List the first `length` of the matching trajectories.
 function extend(length) {
-  const more = kept.slice(list.children.length, length);
+  const more = matching.slice(list.children.length, length);
   more.forEach(paint);
   list.append(...more.map((one) => items[one.index].item));
 }
@@ -173,12 +173,12 @@ function choose(index, byHand) {
   if (narrow.matches) detail.scrollIntoView();
 }
 
-function legend(colour, found) {
-  if (!found.length) return element("p", `There is no ${NAMES[colour]} for this trajectory.`, "muted");
+function legend(colour, series) {
+  if (!series.length) return element("p", `There is no ${NAMES[colour]} for this trajectory.`, "muted");
   const made = element("p", undefined, "muted legend");
   const keys = colour === "logprob" ? [["down", "stronger colour: less likely reply"]] : [["up", "above zero"], ["down", "below zero"]];
   for (const [sign, text] of keys) made.append(element("span", undefined, `key ${sign}`), element("span", text));
-  if (found.length > 1) made.append(element("span", "each column is scaled by its largest value"));
+  if (series.length > 1) made.append(element("span", "each column is scaled by its largest value"));
   return made;
 }
 
@@ -198,29 +198,29 @@ function turnCell(turn, number, disputed) {
   cell.append(observation(turn.observation), element("span", `${number + 1}. ${turn.action}`, "action"));
   if (disputed) cell.append(element("span", "arms disagree most here", "disputed"));
   if (!turn.admissible) cell.append(element("span", "inadmissible", "bad"));
-  const paid = ["reward", "progress"].filter((name) => turn[name]).map((name) => `${name} ${shown(turn[name])}`);
+  const paid = ["reward", "progress"].filter((name) => turn[name]).map((name) => `${name} ${formatted(turn[name])}`);
   if (paid.length) cell.append(element("span", paid.join(", "), "muted paid"));
   return cell;
 }
 
-function turnTable(one, found) {
+function turnTable(one, series) {
   const table = element("table");
   const head = table.createTHead().insertRow();
-  for (const title of ["Turn", ...found.map(([name]) => name)]) {
+  for (const title of ["Turn", ...series.map(([name]) => name)]) {
     const cell = element("th", title);
     cell.scope = "col";
     head.append(cell);
   }
   const body = table.createTBody();
-  const coloured = found.map(([, values]) => tints(values));
+  const coloured = series.map(([, values]) => tints(values));
   one.turns.forEach((turn, number) => {
     const row = body.insertRow();
     const disputed = number === one.disagreement.turn;
     if (disputed) row.id = "disputed";
     row.append(turnCell(turn, number, disputed));
-    found.forEach(([name, values], column) => {
+    series.forEach(([name, values], column) => {
       const [sign, strength] = coloured[column][number];
-      const cell = element("td", shown(values[number]), "value");
+      const cell = element("td", formatted(values[number]), "value");
       cell.dataset.label = name;
       cell.style.setProperty("--tint", `var(--${sign})`);
       cell.style.setProperty("--shade", strength.toFixed(2));
@@ -231,11 +231,11 @@ function turnTable(one, found) {
 }
 
 function step(by) {
-  const place = kept.findIndex((one) => one.index === chosen) + by;
-  if (!kept[place]) return;
+  const place = matching.findIndex((one) => one.index === chosen) + by;
+  if (!matching[place]) return;
   extend(place + LISTED);
-  items[kept[place].index].item.scrollIntoView({ block: "nearest" });
-  choose(kept[place].index, true);
+  items[matching[place].index].item.scrollIntoView({ block: "nearest" });
+  choose(matching[place].index, true);
 }
 
 // A paragraph of buttons, given as [text, click handler, class].
@@ -270,9 +270,9 @@ function show() {
   const one = trajectories[chosen];
   if (!one) return detail.replaceChildren(element("p", "No trajectory matches these filters."));
   const colour = form.elements.colour.value;
-  const found = columns(one, colour, form.elements.arm.value);
+  const series = columns(one, colour, form.elements.arm.value);
   const facts = [
-    `${mark(one)} ${one.outcome}, return ${shown(one.return)}, ${one.turns.length} turns`,
+    `${mark(one)} ${one.outcome}, return ${formatted(one.return)}, ${one.turns.length} turns`,
     `${one.type}; task ${one.task}, rollout ${one.rollout}; ${when(one)}`,
   ];
   detail.replaceChildren(
@@ -280,8 +280,8 @@ function show() {
     element("h2", one.goal || one.task),
     ...facts.map((fact) => element("p", fact, "muted")),
     ...leads(one),
-    legend(colour, found),
-    turnTable(one, found),
+    legend(colour, series),
+    turnTable(one, series),
   );
   if (one.final) detail.append(observation(one.final));
 }
@@ -305,5 +305,5 @@ fold();
 const linked = Number(location.hash.slice(1) || -1);
 if (trajectories[linked]) chosen = linked;
 filter();
-extend(kept.findIndex((one) => one.index === chosen) + LISTED);
+extend(matching.findIndex((one) => one.index === chosen) + LISTED);
 items[chosen]?.item.scrollIntoView({ block: "nearest" });
