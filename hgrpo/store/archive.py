@@ -105,7 +105,7 @@ def unpack(archive: Path) -> tuple[list[str], list[str]]:
             shutil.rmtree(STORE / key, ignore_errors=True)  # remains of an incomplete result
             (place / key).replace(STORE / key)
         for key in new:  # compute the contents, because a record in an archive may be edited
-            entry.add_twin(mades[key] | {"contents": entry.contents(mades[key])})
+            entry.add_to_index(mades[key] | {"contents": entry.contents(mades[key])})
     return new, [key for key in keys if key not in new]
 
 

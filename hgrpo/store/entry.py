@@ -126,10 +126,10 @@ def _write_made(job: Mapping, entry: Path, files: Mapping[str, str], more: Mappi
     made |= {"contents": contents(job), "versions": versions(job), "finished": now}
     made |= where | dict(more) | {"files": files}
     _write(entry / MADE, made)
-    add_twin(made)
+    add_to_index(made)
 
 
-def add_twin(made: Mapping) -> None:
+def add_to_index(made: Mapping) -> None:
     """Add a result to the index that `take_equal` searches."""
     if made["contents"]:
         with atomic_file(_SAME / made["contents"]) as path:
@@ -153,7 +153,7 @@ def contents(job: Mapping) -> str | None:
 
 
 def versions(job: Mapping) -> dict[str, str]:
-    """SHA-256 of the files of the stages before the arms from which a job's inputs were made.
+    """Map each file of the games, base and SFT policy behind a job's inputs to its SHA-256.
 
     Two processors can write different files to the same path, because the key does not depend on
     the processor.
@@ -176,7 +176,7 @@ def versions(job: Mapping) -> dict[str, str]:
 
 
 def stale(records: Mapping[str, Mapping]) -> set[str]:
-    """Keys of the results that were made from other versions of files than those in `records`."""
+    """Keys of the results whose games, base or SFT policy have another version in `records`."""
     now = {
         f"{key}/{name}": of["files"][name] for key, of in records.items() for name in of["files"]
     }
